@@ -44,6 +44,20 @@ def with_gradient(call):
 
 softmax_before = torch.softmax  # an alias from before the block
 
+
+class SoftmaxBackwards(torch.autograd.Function):
+    """The same forwards; backwards, a softmax."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(context, grad):
+        return context.saved_tensors[0].softmax(-1)
+
+
 BY_SOFTMAX = {
     "the function": lambda: torch.softmax(X, -1),
     "the method": lambda: X.softmax(-1),
@@ -71,6 +85,7 @@ BY_SOFTMAX = {
     "with a gradient": lambda: with_gradient(lambda x: x.softmax(-1)),
     "without gradients": torch.no_grad()(lambda: X.softmax(-1)),
     "in inference mode": torch.inference_mode()(lambda: X.softmax(-1)),
+    "in a backward of one's own": lambda: with_gradient(SoftmaxBackwards.apply),
     "under vmap": lambda: torch.vmap(lambda row: row.softmax(-1))(X),
     "attention of one's own scores": lambda: F.scaled_dot_product_attention(X[None], X[None], X[None]),
     "a module of attention": lambda: nn.MultiheadAttention(4, 2)(X, X, X),
@@ -252,7 +267,13 @@ def test_an_operator_of_ones_own_is_noticed_in_any_exercise():
     assert noticed == [DEFINED]
 
 
-@pytest.mark.parametrize("line", ["sys.setprofile(None)", "torch._C._pop_torch_dispatch_stack(None)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sys.setprofile(None)",
+        "torch._C._dispatch_tls_set_dispatch_key_included(torch._C.DispatchKey.AutocastIPU, False)",
+    ],
+)
 def test_taking_the_watch_away_is_noticed(line):
     written = in_a_cell(line, "import sys")
     with watched(BY_HAND) as noticed:

@@ -1,8 +1,9 @@
 """What an answer may use where its exercise says "write it yourself": what is allowed is written down, nothing else is.
 
 *Operators.* Elementary ones, and those that the exercise names. Any other raises below Python, so that an alias, a
-module of torch, a recorded program or a gradient meets it too: an operator with a kernel of its own in a dispatch mode,
-a composite one, which torch takes apart before a mode sees it, by an override with the dispatcher.
+module of torch, a recorded program or a gradient meets it too. torch's dispatcher asks one kind of processor after the
+other who computes an operator. The first that it asks here is one that does not exist, and that claims every operator
+that is not elementary; the elementary ones cost nothing by it.
 
 *Python code of torch.* What `CODE` lists. What an answer runs beyond it is noticed, by file: a reason for an instructor
 to look. So are operators of one's own and a look at torch's source, in any exercise.
@@ -36,7 +37,7 @@ from helpers.exercises.exercise import Exercise
 
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 ELEMENTARY, LAYERS = frozenset(_WORDS["elementary"].split()), frozenset(_WORDS["layers"].split())
-CODE, NOT_CODE, APART, GRAPHS = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "apart", "graphs"))
+CODE, NOT_CODE, GRAPHS = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "graphs"))
 TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 RAN = "Your answer ran {}, which is PyTorch's own Python code. {}"
@@ -44,6 +45,10 @@ READ = "Your answer read {}, which is PyTorch's own source. No exercise needs th
 DEFINED = "Your answer defined operators with `torch.library`. No exercise needs that."
 UNWATCHED = "While your answer ran, it took away what watches its operators. No exercise needs that."
 CALLS = "Your code calls {}. {}"
+
+ASKING = torch._C.DispatchKey.AutocastIPU  # no machine has such a processor; it comes before all that compute
+PRIMITIVES = ("prim", "prims", "profiler")  # namespaces that hold no layers
+BELOW = torch._C.DispatchKey.AutogradCPU  # excluded where an operator computes a part of itself by another
 
 
 @contextlib.contextmanager
@@ -61,58 +66,92 @@ def restricted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
     """Within the block, what is not allowed raises Forbidden, or is noticed."""
     with contextlib.ExitStack() as stack:
         if exercise.by_hand:
-            stack.enter_context(_composites_raise(exercise.by_hand, exercise.operators))
             stack.enter_context(_code_is_noticed(exercise.by_hand, noticed))
-            stack.enter_context(_Kernels(exercise.by_hand, exercise.operators, noticed))
+            if exercise.operators is None:
+                stack.enter_context(_NoTensors(exercise.by_hand))
+            else:
+                stack.enter_context(_operators_ask(exercise, noticed))
         yield
 
 
 # --------------------------------------------------------------------------------------------- operators
 
 
-class _Kernels(TorchDispatchMode):
-    """Raises Forbidden for each operator with a kernel of its own that is not allowed."""
+@contextlib.contextmanager
+def _operators_ask(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
+    """Within the block, an operator that is not allowed raises Forbidden."""
+    _ask_for_all()
+    _asked_for.append(exercise)
+    _ask(True)
+    try:
+        yield
+    finally:
+        if not torch._C._dispatch_tls_is_dispatch_key_included(ASKING):
+            _notice(noticed, UNWATCHED)
+        _ask(False)
+        _asked_for.pop()
 
-    def __init__(self, says: str, operators: tuple[str, ...] | None, noticed: list[str]):
+
+_asked_for: list[Exercise] = []  # the innermost last
+
+
+def _ask(whether: bool) -> None:
+    torch._C._dispatch_tls_set_dispatch_key_excluded(ASKING, not whether)
+    torch._C._dispatch_tls_set_dispatch_key_included(ASKING, whether)
+
+
+@cache
+def _ask_for_all() -> tuple[Any, ...]:
+    """Have each operator that is not elementary ask first, in threads where ASKING is on. Once in each process."""
+    # torch.library.Library keeps itself in a public list of finalizers, by which anybody could end it
+    libraries = {"_": torch._C._dispatch_library("IMPL", "_", ASKING.name, __file__, 0)}
+    libraries["_"].fallback(ASKING.name, torch.library.fallthrough_kernel, False)
+    for full in torch._C._dispatch_get_all_op_names():
+        space, _, name = full.partition("::")
+        if _has_to_ask(full):
+            if space not in libraries:
+                libraries[space] = torch._C._dispatch_library("IMPL", space, ASKING.name, __file__, 0)
+            libraries[space].impl(name, ASKING.name, _asking(space, *name.partition(".")[::2]), False)
+    return tuple(libraries.values())
+
+
+def _has_to_ask(full: str) -> bool:
+    space, _, name = full.partition("::")
+    elementary = space == "aten" and is_allowed(name.partition(".")[0], ())
+    composite = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd")
+    return not (elementary or space in PRIMITIVES or "backward" in name and composite)
+
+
+def _asking(space: str, name: str, overload: str) -> Callable:
+    def asking(*arguments: object, **options: object) -> object:
+        exercise = _asked_for[-1]
+        if not (_within_another(sys._getframe(1)) or space == "aten" and is_allowed(name, exercise.operators)):
+            raise Forbidden(CALLS.format(name.strip("_").removesuffix("_math"), exercise.by_hand))
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(ASKING)):
+            return getattr(getattr(getattr(torch.ops, space), name), overload or "default")(*arguments, **options)
+
+    return asking
+
+
+def _within_another(caller: FrameType) -> bool:
+    """Does an operator compute a part of itself, or of its gradient, by another one?"""
+    of_a_gradient = (
+        torch._C._current_graph_task_id() != -1 and caller.f_code.co_filename == torch.autograd.graph.__file__
+    )
+    return of_a_gradient or torch._C._dispatch_tls_is_dispatch_key_excluded(BELOW)
+
+
+class _NoTensors(TorchDispatchMode):
+    """Raises Forbidden for each operator that an answer calls; a probe may always count."""
+
+    def __init__(self, says: str):
         super().__init__()
-        self._says, self._operators, self._noticed = says, operators, noticed
-        self._allowed: set[torch._ops.OpOverload] = set()
-        self._known: set[Any] = set()  # the types of tensors that are torch's own
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """No: torch would enter its compiler at each operator, to keep it out, which costs more than the operator."""
-        return False
+        self._says = says
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        if operator not in self._allowed:
-            self._admit(operator)
-        if types not in self._known or torch._C._len_torch_dispatch_stack():
-            self._look_beside(types)
-        return operator._op(*args, **(kwargs or {}))
-
-    def _admit(self, operator: torch._ops.OpOverload) -> None:
-        space, _, name = operator._schema.name.partition("::")
-        if space in ("aten", "prim", "profiler") and is_allowed(name, self._operators):
-            self._allowed.add(operator)
-        elif self._operators is not None or _is_students(sys._getframe(2)):  # a probe may always count
-            raise Forbidden(CALLS.format("tensors" if self._operators is None else name.strip("_"), self._says))
-
-    def _look_beside(self, types: Any) -> None:
-        """Notice tensors and modes that are not torch's own: what these do, this mode does not see."""
-        beside = map(torch._C._get_dispatch_stack_at, range(torch._C._len_torch_dispatch_stack()))
-        if all(f"{kind.__module__}.".startswith("torch.") for kind in (*types, *map(type, beside))):
-            self._known.add(types)
-        else:
-            _notice(self._noticed, UNWATCHED)
-
-    def __exit__(self, *problem: Any) -> None:
-        """Leave the mode, also where an answer has left it already."""
-        depth = torch._C._len_torch_dispatch_stack()
-        if depth and torch._C._get_dispatch_stack_at(depth - 1) is self:
-            super().__exit__(*problem)
-        else:
-            _notice(self._noticed, UNWATCHED)
+        if _is_students(sys._getframe(1)):
+            raise Forbidden(CALLS.format("tensors", self._says))
+        return operator(*args, **(kwargs or {}))
 
 
 def is_allowed(name: str, operators: tuple[str, ...] | None) -> bool:
@@ -133,40 +172,6 @@ def is_elementary(name: str) -> bool:
     kinds = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
     tagged = any(torch.Tag.core in kind.tags or torch.Tag.pointwise in kind.tags for kind in kinds)
     return name not in LAYERS and (tagged or any(kind.is_view for kind in kinds))
-
-
-@contextlib.contextmanager
-def _composites_raise(says: str, operators: tuple[str, ...] | None) -> Iterator[None]:
-    # torch.library.Library keeps itself in a public list of finalizers, by which anybody could end it
-    library: Any = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
-    with warnings.catch_warnings(action="ignore"):  # torch says of each that it was there before
-        for operator, name in _composites() if operators is not None else ():
-            if not is_allowed(name, operators):
-                library.impl(operator, "CompositeImplicitAutograd", _raising(name, says), False)
-    try:
-        yield
-    finally:
-        library.reset()
-
-
-def _raising(name: str, says: str) -> Callable:
-    def forbidden(*arguments: object, **options: object) -> None:
-        raise Forbidden(CALLS.format(name.strip("_").removesuffix("_math"), says))
-
-    return forbidden
-
-
-@cache
-def _composites() -> tuple[tuple[str, str], ...]:
-    """The composite operators that may be taken apart into elementary ones alone: full names, and names."""
-    names = (full.removeprefix("aten::") for full in sorted(torch._C._dispatch_get_all_op_names()) if "aten::" in full)
-    return tuple(
-        (operator, operator.partition(".")[0])
-        for operator in names
-        if not operator.strip("_").startswith(APART)
-        and "backward" not in operator
-        and torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{operator}", "CompositeImplicitAutograd")
-    )
 
 
 # ------------------------------------------------------------------------------------ Python code of torch

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from helpers.exercises.draw import Draw, beside_the_answer
+from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind
 from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
 from helpers.exercises.tensor_names import GRADIENT, INPUT, LARGER, RESULT, gradient_of, in_case, numbered
@@ -96,7 +96,7 @@ def _takes_dropout(answer: Answer) -> bool:
 
 def fill(module: torch.nn.Module, draw: Draw) -> torch.nn.Module:
     """Fill every parameter with drawn numbers that depend on its name and shape alone."""
-    with torch.no_grad(), beside_the_answer():
+    with torch.no_grad():
         for name, parameter in module.named_parameters():
             width = parameter.shape[-1] if parameter.dim() > 1 else 4
             parameter.copy_(draw.weights(name, *parameter.shape) / width**0.5)

@@ -12,9 +12,6 @@ from numpy.random import RandomState  # `import numpy` alone puts this import of
 
 REMEMBERED = 4096  # entries of a tensor at most, and a thousand such tensors: 16 MB
 
-# A context manager: within it no dispatch mode looks on, which takes longer than most operators. For operators of the
-# course's own alone; what an answer does runs outside it (see `checking.by_hand`).
-beside_the_answer = torch._C._DisableTorchDispatch
 
 _free: list[RandomState] = []  # to make one takes sixteen times as long as to seed it
 
@@ -56,12 +53,10 @@ class Draw:
         """
         if math.prod(shape) > REMEMBERED:
             return self.named(name).normal(*shape)
-        with beside_the_answer():
-            return _weights(self._words, name, shape).clone()
+        return _weights(self._words, name, shape).clone()
 
     def _tensor(self, array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
-        with beside_the_answer():
-            return torch.as_tensor(array, dtype=dtype)
+        return torch.as_tensor(array, dtype=dtype)
 
     def normal(
         self, *shape: int, mean: float = 0.0, std: float = 1.0, dtype: torch.dtype = torch.float32
