@@ -85,7 +85,7 @@ BY_SOFTMAX = {
     "with a gradient": lambda: with_gradient(lambda x: x.softmax(-1)),
     "without gradients": torch.no_grad()(lambda: X.softmax(-1)),
     "in inference mode": torch.inference_mode()(lambda: X.softmax(-1)),
-    "in a backward of one's own": lambda: with_gradient(SoftmaxBackwards.apply),
+    "in a backward of one's own": lambda: gradient_of(SoftmaxBackwards.apply),
     "under vmap": lambda: torch.vmap(lambda row: row.softmax(-1))(X),
     "attention of one's own scores": lambda: F.scaled_dot_product_attention(X[None], X[None], X[None]),
     "a module of attention": lambda: nn.MultiheadAttention(4, 2)(X, X, X),
