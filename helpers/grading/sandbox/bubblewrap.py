@@ -23,7 +23,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from helpers.course import HELPERS, LESSONS, LIMITS, Limits
+from helpers.course import HELPERS, LIMITS, Limits
 
 INSIDE = Path(__file__).with_name("inside")  # the package that runs behind the walls
 NOBODY = 65534
@@ -145,7 +145,8 @@ def wrapped(command: Iterable[str]) -> list[str]:
 def _visible() -> dict[str, str]:
     """What is to be seen inside beside the system's own, and where."""
     visible = {path: path for path in [*_python(), *_packages()]}
-    rooms = [*(HELPERS / room for room in ROOMS), *(path for name in OF_A_LESSON for path in LESSONS.glob(f"*/{name}"))]
+    of_lessons = (path for name in OF_A_LESSON for path in HELPERS.glob(f"lessons/*/{name}"))
+    rooms = [*(HELPERS / room for room in ROOMS), *of_lessons]
     visible |= {str(path): f"{COURSE}/helpers/{path.relative_to(HELPERS)}" for path in rooms}
     visible[str(INSIDE)] = f"{COURSE}/inside"
     fonts = sorted(_fonts_here().glob("fontlist-*.json"))  # which take matplotlib a second to make again
