@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import linecache
 import sys
 import warnings
@@ -43,6 +44,19 @@ def with_gradient(call):
 
 
 softmax_before = torch.softmax  # an alias from before the block
+
+
+def hooked(x):
+    """The same; its gradient goes through a softmax that no line of Python calls."""
+    same = x * 1
+    same.register_hook(functools.partial(torch.softmax, dim=-1))
+    return same
+
+
+def saved_as_softmax(x):
+    """A square, for whose gradient a softmax is kept instead."""
+    with torch.autograd.graph.saved_tensors_hooks(functools.partial(torch.softmax, dim=-1), torch.clone):
+        return x.pow(2)
 
 
 class SoftmaxBackwards(torch.autograd.Function):
@@ -86,6 +100,8 @@ BY_SOFTMAX = {
     "without gradients": torch.no_grad()(lambda: X.softmax(-1)),
     "in inference mode": torch.inference_mode()(lambda: X.softmax(-1)),
     "in a backward of one's own": lambda: gradient_of(SoftmaxBackwards.apply),
+    "as a hook of a gradient": lambda: gradient_of(hooked),
+    "as a hook of what is saved": lambda: gradient_of(saved_as_softmax),
     "under vmap": lambda: torch.vmap(lambda row: row.softmax(-1))(X),
     "attention of one's own scores": lambda: F.scaled_dot_product_attention(X[None], X[None], X[None]),
     "a module of attention": lambda: nn.MultiheadAttention(4, 2)(X, X, X),

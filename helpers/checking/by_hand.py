@@ -46,10 +46,10 @@ DEFINED = "Your answer defined operators with `torch.library`. No exercise needs
 UNWATCHED = "While your answer ran, it took away what watches its operators. No exercise needs that."
 CALLS = "Your code calls {}. {}"
 
-KEYS: Any = torch._C.DispatchKey
-ASKING = KEYS.AutocastIPU  # no machine has such a processor; it comes before all that compute
+DISPATCH_KEYS: Any = torch._C.DispatchKey
+INTERCEPTING = DISPATCH_KEYS.AutocastIPU  # no machine has such a processor; it comes before all that compute
 PRIMITIVES = ("prim", "profiler")  # namespaces that hold no layers
-BELOW = KEYS.AutogradCPU  # excluded where an operator computes a part of itself by another
+AUTOGRAD = DISPATCH_KEYS.AutogradCPU  # excluded while an operator calls another
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ def restricted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
             if exercise.operators is None:
                 stack.enter_context(_NoTensors(exercise.by_hand))
             else:
-                stack.enter_context(_operators_ask(exercise, noticed))
+                stack.enter_context(_operators_intercepted(exercise, noticed))
         yield
 
 
@@ -79,71 +79,64 @@ def restricted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _operators_ask(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
+def _operators_intercepted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
     """Within the block, an operator that is not allowed raises Forbidden."""
-    _ask_for_all()
-    _asked_for.append(exercise)
-    _ask(True)
+    _intercept_operators()
+    _exercises.append(exercise)
+    _switch(True)
     try:
         yield
     finally:
-        if not torch._C._dispatch_tls_is_dispatch_key_included(ASKING):
+        if not torch._C._dispatch_tls_is_dispatch_key_included(INTERCEPTING):
             _notice(noticed, UNWATCHED)
-        _ask(False)
-        _asked_for.pop()
+        _switch(False)
+        _exercises.pop()
 
 
-_asked_for: list[Exercise] = []  # the innermost last
+_exercises: list[Exercise] = []  # the innermost last
 
 
-def _ask(whether: bool) -> None:
-    torch._C._dispatch_tls_set_dispatch_key_excluded(ASKING, not whether)
-    torch._C._dispatch_tls_set_dispatch_key_included(ASKING, whether)
+def _switch(on: bool) -> None:
+    torch._C._dispatch_tls_set_dispatch_key_excluded(INTERCEPTING, not on)
+    torch._C._dispatch_tls_set_dispatch_key_included(INTERCEPTING, on)
 
 
 @cache
-def _ask_for_all() -> tuple[Any, ...]:
-    """Have each operator that is not elementary ask first, in threads where ASKING is on. Once in each process."""
+def _intercept_operators() -> tuple[Any, ...]:
+    """Intercept each operator that is not elementary, in threads where INTERCEPTING is on. Once in each process."""
     # torch.library.Library keeps itself in a public list of finalizers, by which anybody could end it
-    libraries: dict[str, Any] = {"_": torch._C._dispatch_library("IMPL", "_", ASKING.name, __file__, 0)}
-    libraries["_"].fallback(ASKING.name, torch.library.fallthrough_kernel, False)
+    libraries: dict[str, Any] = {"_": torch._C._dispatch_library("IMPL", "_", INTERCEPTING.name, __file__, 0)}
+    libraries["_"].fallback(INTERCEPTING.name, torch.library.fallthrough_kernel, False)
     for full in torch._C._dispatch_get_all_op_names():
         space, _, name = full.partition("::")
-        if _has_to_ask(full):
+        if _is_intercepted(full):
             if space not in libraries:
-                libraries[space] = torch._C._dispatch_library("IMPL", space, ASKING.name, __file__, 0)
-            libraries[space].impl(name, ASKING.name, _asking(space, *name.partition(".")[::2]), False)
+                libraries[space] = torch._C._dispatch_library("IMPL", space, INTERCEPTING.name, __file__, 0)
+            libraries[space].impl(name, INTERCEPTING.name, _interceptor(space, *name.partition(".")[::2]), False)
     return tuple(libraries.values())
 
 
-def _has_to_ask(full: str) -> bool:
+def _is_intercepted(full: str) -> bool:
     space, _, name = full.partition("::")
     elementary = space == "aten" and is_allowed(name.partition(".")[0], ())
     composite = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd")
     return not (elementary or space in PRIMITIVES or "backward" in name and composite)
 
 
-def _asking(space: str, name: str, overload: str) -> Callable:
-    def asking(*arguments: object, **options: object) -> object:
-        exercise = _asked_for[-1]
-        within = _within_another(sys._getframe(1)) or space == "prims" and _are_shapes(arguments)
-        if not within and not (space == "aten" and is_allowed(name, exercise.operators)):
+def _interceptor(space: str, name: str, overload: str) -> Callable:
+    def intercepted(*arguments: object, **options: object) -> object:
+        exercise = _exercises[-1]
+        of_another = torch._C._dispatch_tls_is_dispatch_key_excluded(AUTOGRAD)  # which computes a part of itself by it
+        allowed = space == "aten" and is_allowed(name, exercise.operators)
+        if not (allowed or of_another or space == "prims" and _on_meta(arguments)):
             raise Forbidden(CALLS.format(name.strip("_").removesuffix("_math"), exercise.by_hand))
-        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(ASKING)):
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(INTERCEPTING)):
             return getattr(getattr(getattr(torch.ops, space), name), overload or "default")(*arguments, **options)
 
-    return asking
+    return intercepted
 
 
-def _within_another(caller: FrameType) -> bool:
-    """Does an operator compute a part of itself, or of its gradient, by another one?"""
-    of_a_gradient = (
-        torch._C._current_graph_task_id() != -1 and caller.f_code.co_filename == torch.autograd.graph.__file__
-    )
-    return of_a_gradient or torch._C._dispatch_tls_is_dispatch_key_excluded(BELOW)
-
-
-def _are_shapes(arguments: tuple) -> bool:
+def _on_meta(arguments: tuple) -> bool:
     """Are there tensors among them that hold no numbers? torch finds some shapes by its operators in Python."""
     return any(isinstance(each, torch.Tensor) and each.is_meta for each in arguments)
 
