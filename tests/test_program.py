@@ -94,6 +94,12 @@ def test_a_name_that_the_own_cell_reads_before_it_binds_it_is_anothers(own):
     assert "def aid(x): return x" in texts(sliced(own, "def aid(x): return x\ndef twice(g): return g"))
 
 
+@pytest.mark.parametrize("condition", ["if lucky():", "while lucky():", "for _ in range(lucky()):"])
+def test_a_name_that_the_own_cell_binds_on_a_condition_may_be_anothers(condition):
+    own = f"lucky = int\n{condition}\n    aid = len\ndef f(x): return aid(x)"
+    assert texts(sliced(own, "def aid(x): return x")) == ["def aid(x): return x"]
+
+
 def test_a_definition_keeps_what_it_needs_although_the_own_cell_uses_the_name_for_something_else():
     program = sliced("count = 5\ndef f(x): return x * size + count", "count = 3\nsize = 2 * count")
     assert texts(program) == ["count = 3", "size = 2 * count"]

@@ -142,13 +142,19 @@ def _needed_of(name: str, inside: Sequence[Statement]) -> set[str]:
     return needed
 
 
+CONDITIONAL = (ast.If, ast.For, ast.While, ast.Try, ast.TryStar, ast.Match)
+
+
 def _bound_first(cell: Cell) -> set[str]:
-    """The names that a cell binds before anything in it reads them, so that what others call so does not matter."""
+    """The names that a cell binds before anything in it reads them, so that what others call so does not matter.
+
+    Not where it binds them on a condition.
+    """
     read: set[str] = set()
     bound: set[str] = set()
     for each in cell.statements:
         read |= (each.reads | each.changes) - bound
-        bound |= each.binds
+        bound |= set() if isinstance(each.node, CONDITIONAL) else each.binds
     return bound - read
 
 
