@@ -29,7 +29,7 @@ def _root() -> Path:
 ROOT = _root()
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
-LESSONS = HELPERS / "lessons"  # a folder a lesson, l<lesson>: its exercises, its questions, the key that students get
+LESSONS = HELPERS / "lessons"  # a folder a lesson; see `lesson_folder`
 
 # Rooms of helpers that stay with the instructor: with them a student could make keys of their own.
 INSTRUCTORS_ROOMS = ("authoring", "grading", "benchmarks", "site")
@@ -45,6 +45,11 @@ VALIDATING = "NBGRADER_VALIDATING"  # set by nbgrader's Validate button
 EXPERIMENTS_FOLDER = "COURSE_EXPERIMENTS"  # where tries at open experiments are kept, if not in experiments/
 TRAINING_STEPS = "COURSE_TRAINING_STEPS"  # the most steps that a training in a lesson takes, for tests
 PROGRESS_FILE = "COURSE_PROGRESS"  # where results of checks are kept, if not in progress.jsonl; "" keeps none
+
+
+def lesson_folder(name: str) -> Path:
+    """Where the exercises of that lesson are, its questions, and the key that students get."""
+    return LESSONS / f"l{name}"
 
 
 @dataclass(frozen=True)

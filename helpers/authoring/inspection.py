@@ -21,7 +21,7 @@ from helpers.authoring.unvaried import unvaried
 from helpers.checking.finished_parts import answers_in_reach, parts_imported, parts_used
 from helpers.checking.predictions import quoted_choices
 from helpers.checking.syntax import cell_of
-from helpers.course import LESSONS
+from helpers.course import lesson_folder
 from helpers.exercises import Exercise, Prediction, lesson_names
 from helpers.exercises.exercise import UNCHANGED
 from helpers.notebooks import (
@@ -227,7 +227,7 @@ def built_on(source: Source) -> Iterator[str]:
     """
     cells = source.cells()
     imported = parts_imported(cell_of(cells[SETUP]).tree)
-    probes = ast.parse((LESSONS / f"l{source.name}" / "exercises.py").read_text(encoding="utf-8"))
+    probes = ast.parse((lesson_folder(source.name) / "exercises.py").read_text(encoding="utf-8"))
     probed = set(parts_imported(probes).values())
     for exercise in source.lesson:
         name, declared = exercise.name, set(exercise.builds_on)

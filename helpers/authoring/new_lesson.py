@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from string import Template
 
-from helpers.course import LESSONS, ROOT, SOLUTIONS
+from helpers.course import ROOT, SOLUTIONS, lesson_folder
 
 PATTERN = Path(__file__).with_name("pattern")
 
@@ -18,7 +18,7 @@ def new_lesson(name: str) -> None:
         raise SystemExit(f"A lesson's name is two digits and a topic, such as 07_transformer_block; {name!r} is not.")
     words = {"name": name, "number": int(match[1]), "title": match[2].replace("_", " ").capitalize()}
     files = {
-        LESSONS / f"l{name}" / "exercises.py": "exercises.py.txt",
+        lesson_folder(name) / "exercises.py": "exercises.py.txt",
         SOLUTIONS / name / f"{name}.py": "lesson.py.txt",
         SOLUTIONS / name / "mistakes.toml": "mistakes.toml.txt",
     }

@@ -18,7 +18,14 @@ from helpers.checking.axis_names import axis_name
 from helpers.checking.compare import close
 from helpers.checking.pair import ENOUGH, Detector, Pair, dtype_name
 from helpers.exercises.exercise import TEXT, Aspect, Kind
-from helpers.exercises.tensor_names import RESULT, count_results, in_first_case, in_larger_case, in_words, says_inputs
+from helpers.exercises.tensor_names import (
+    RESULT,
+    count_results,
+    in_larger_case,
+    in_words,
+    is_first_gradient,
+    says_inputs,
+)
 from helpers.text import listed
 
 LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are
@@ -102,7 +109,7 @@ def without_gradient(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
     """Which gradient is 0 everywhere and should not be, as a sentence without its end; "" for none."""
     for name, goal in target.tensors.items() if aspect.kind is Kind.GRADIENT else ():
         mine = yours.tensors.get(name, goal)
-        if in_first_case(name) and mine.shape == goal.shape and goal.any() and not mine.any():
+        if is_first_gradient(name) and mine.shape == goal.shape and goal.any() and not mine.any():
             called = in_words(name)
             return f"{called[0].upper()}{called[1:]} is 0 everywhere"
     return ""

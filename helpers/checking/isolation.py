@@ -281,7 +281,7 @@ def _torch_and_check() -> list[_Look]:
     instructor's decision is kept by the sentence that lists them.
     """
     rooms = {name: sys.modules[name] for name in sorted(sys.modules) if name.startswith(_OWN_ROOMS)}
-    own = {name: module for name, module in rooms.items() if getattr(module, "__file__", None)}  # no bare folder
+    own = {name: module for name, module in rooms.items() if getattr(module, "__file__", None)}  # folders have none
     trees = [ast.parse(inspect.getsource(module)) for module in own.values()]
     used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     spaces: list[tuple[str, Mapping[str, object], Iterable[str]]]

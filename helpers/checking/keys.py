@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from helpers.checking.answers import ANSWERED, Outcome
-from helpers.course import LESSONS
+from helpers.course import lesson_folder
 from helpers.exercises import Exercise, Lesson
 
 FORMAT = 2
@@ -67,7 +67,7 @@ class AnswerKey:
 
 def shipped_path(lesson: str) -> Path:
     """The path of the key that students get."""
-    return LESSONS / f"l{lesson}" / "key.safetensors"
+    return lesson_folder(lesson) / "key.safetensors"
 
 
 def digest_of_exercises(lesson: Lesson) -> str:

@@ -61,7 +61,7 @@ class Failure:
 
 
 @dataclass
-class Told:
+class Context:
     """What is known of the whole answer, and what has been said so far, from above to below.
 
     explained: by aspect, the known mistakes that are named. similar: those whose numbers show there. above: the
@@ -74,15 +74,15 @@ class Told:
     above: list[Failure] = field(default_factory=list)
     causes: set[str] = field(default_factory=set)
 
-    def of(self, failure: Failure) -> str:
+    def message(self, failure: Failure) -> str:
         """What to say of the next failure. A cause is explained once, where it is met first."""
-        message = next(said for rule in RULES if (said := rule(failure, self)) is not None)
+        sentence = next(said for rule in RULES if (said := rule(failure, self)) is not None)
         # The same error may come from another line, or with other words around it
-        cause = (failure.outcome.says if self.raised(failure) else "") or message
+        cause = (failure.outcome.says if self.raised(failure) else "") or sentence
         repeated = cause in self.causes
         self.causes |= {cause} - {MAY_BE_THE_SAME}
         self.above.append(failure)
-        return SAME_CAUSE if repeated else message
+        return SAME_CAUSE if repeated else sentence
 
     def raised(self, failure: Failure) -> bool:
         """Did it raise, and is no known mistake the reason?"""
@@ -111,10 +111,10 @@ class Told:
 
 def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
     """What to say beside each aspect that fails, by its name."""
-    told = Told(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
+    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
     said, values_above = {}, False
     for aspect, outcome, target in comparison.failures:
-        said[aspect.name] = told.of(Failure(aspect, outcome, target, values_above and not aspect.side))
+        said[aspect.name] = context.message(Failure(aspect, outcome, target, values_above and not aspect.side))
         values_above |= not aspect.side
     return said
 
@@ -122,73 +122,73 @@ def messages(comparison: Comparison, recognised: Explained, similar: Explained) 
 # ------------------------------------------------------------------------------------------------- rules
 
 
-def named_mistake(failure: Failure, told: Told) -> str | None:
+def named_mistake(failure: Failure, context: Context) -> str | None:
     """A known mistake explains it."""
-    mistake = told.explained.get(failure.aspect.name)
+    mistake = context.explained.get(failure.aspect.name)
     return mistake.says if mistake else None
 
 
-def error(failure: Failure, told: Told) -> str | None:
+def error(failure: Failure, context: Context) -> str | None:
     """An error, what it means and where it was raised. One that the values raise too is shown once."""
     aspect = failure.aspect
-    if not told.raised(failure):
+    if not context.raised(failure):
         return None
-    if aspect.side and told.values_raise and any(map(told.raised, told.above)):
+    if aspect.side and context.values_raise and any(map(context.raised, context.above)):
         return SAME_CAUSE
-    own = aspect.side and aspect.kind is not Kind.ARGUMENT and not told.values_raise
+    own = aspect.side and aspect.kind is not Kind.ARGUMENT and not context.values_raise
     return _error_message(failure.outcome, aspect.missed if own else "")
 
 
-def other_names(failure: Failure, told: Told) -> str | None:
+def other_names(failure: Failure, context: Context) -> str | None:
     """Values of a module whose weights could not be filled in by name."""
     answered = failure.outcome.state == ANSWERED and not failure.aspect.side
-    return MISNAMED if told.misnamed and answered else None
+    return MISNAMED if context.misnamed and answered else None
 
 
-def gradients_of_wrong_values(failure: Failure, told: Told) -> str | None:
+def gradients_of_wrong_values(failure: Failure, context: Context) -> str | None:
     """Gradients of values that are wrong as well."""
-    above = any(each.outcome.state == ANSWERED and not each.aspect.side for each in told.above)
+    above = any(each.outcome.state == ANSWERED and not each.aspect.side for each in context.above)
     if not above or failure.outcome.state != ANSWERED or failure.aspect.kind is not Kind.GRADIENT:
         return None
-    return f"{told.unused} {OF_WRONG_VALUES}".lstrip()
+    return f"{context.unused} {OF_WRONG_VALUES}".lstrip()
 
 
-def difference_of_a_kind(failure: Failure, told: Told) -> str | None:
+def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
     """A difference that has a name: a factor, an exchange of axes, another shape."""
     difference, of_a_kind = failure.difference
     return difference if of_a_kind else None
 
 
-def presumably_the_same(failure: Failure, told: Told) -> str | None:
+def presumably_the_same(failure: Failure, context: Context) -> str | None:
     """Nothing but wrong numbers, where what could be said presumes that the values above are right."""
     return MAY_BE_THE_SAME if failure.presumes else None
 
 
-def similar_mistake(failure: Failure, told: Told) -> str | None:
+def similar_mistake(failure: Failure, context: Context) -> str | None:
     """The numbers of a known mistake that cannot have been made as a whole."""
-    mistake = told.similar.get(failure.aspect.name)
+    mistake = context.similar.get(failure.aspect.name)
     return LIKE.format(mistake.title) if mistake else None
 
 
-def nothing_depends_on_it(failure: Failure, told: Told) -> str | None:
+def nothing_depends_on_it(failure: Failure, context: Context) -> str | None:
     """Wrong numbers, and a gradient that is 0 everywhere. Said once."""
-    return f"{WRONG_NUMBERS} {told.unused}" if told.unused else None
+    return f"{WRONG_NUMBERS} {context.unused}" if context.unused else None
 
 
-def difference_in_numbers(failure: Failure, told: Told) -> str | None:
+def difference_in_numbers(failure: Failure, context: Context) -> str | None:
     """Where the numbers differ, and of the first wrong values, in which aspects the values are right."""
     difference, _ = failure.difference
     if failure.later or failure.aspect.side:
         return difference
     if failure.aspect.kind is Kind.GRADIENT:
         return f"{difference}{CUT_OR_WRONG}"
-    reference = told.comparison.key.reference
-    right = [f"*{a.name}*" for a in told.comparison.right_values if _shows_values(a, reference[a.name])]
+    reference = context.comparison.key.reference
+    right = [f"*{a.name}*" for a in context.comparison.right_values if _shows_values(a, reference[a.name])]
     elsewhere = HOLDS_ELSEWHERE.format(listed(right), f"*{failure.aspect.name}*")
     return f"{difference}{elsewhere if right else ''}"
 
 
-Rule = Callable[[Failure, Told], str | None]
+Rule = Callable[[Failure, Context], str | None]
 RULES: tuple[Rule, ...] = (
     named_mistake,
     error,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 
-from helpers.course import LESSONS
+from helpers.course import lesson_folder
 from helpers.exercises.exercise import Prediction, Recall
 
 
@@ -45,5 +45,5 @@ def _letters(asked: dict) -> dict:
 
 @cache
 def _read(lesson: str) -> dict:
-    path = LESSONS / f"l{lesson}" / "questions.toml"
+    path = lesson_folder(lesson) / "questions.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -39,7 +39,7 @@ def in_larger_case(name: str) -> bool:
     return name == LARGER or name.startswith(f"{LARGER}, ")
 
 
-def in_first_case(name: str) -> bool:
+def is_first_gradient(name: str) -> bool:
     """Is this a gradient of the first inputs?"""
     return name.startswith(f"{GRADIENT} ")
 

@@ -8,7 +8,7 @@ import gc
 import sys
 from pathlib import Path
 
-from helpers.course import LESSONS, LIMITS, Limits
+from helpers.course import LIMITS, Limits, lesson_folder
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.fork_server import ForkServer
 
@@ -79,7 +79,7 @@ def main() -> int:
 def fork_server(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[ForkServer | None]:
     """The process that submissions will be forked from; None for commands that need none."""
     needed = arguments.command == "grade" and not arguments.unsafe and not arguments.scheduler
-    if not needed or not (LESSONS / f"l{arguments.lesson}").is_dir() or not bubblewrap.is_installed():
+    if not needed or not lesson_folder(arguments.lesson).is_dir() or not bubblewrap.is_installed():
         return contextlib.nullcontext()
     limits = Limits(arguments.exercise_seconds, arguments.total_seconds)
     return contextlib.closing(ForkServer(arguments.lesson, bubblewrap.BUBBLEWRAP, limits))
