@@ -131,6 +131,8 @@ def carried(collected: Collected, draw: Draw) -> torch.Tensor:
     carry = collected["result"]
     if carry.shape != (8, 8):
         raise Unmet(f"Your matrix for e = 8 is of shape {tuple(carry.shape)}; it has to be (8, 8).")
+    if torch.promote_types(carry.dtype, torch.float32) != carry.dtype:  # which rounds as much as is let through
+        raise Unmet(f"Your matrix for e = 8 is of {str(carry.dtype)[6:]}; it has to be float32, as the encodings are.")
     positions = draw.named("positions").integers(3, 50, 4)
     return carry.double() @ sinusoidal_encoding(50, 8, draw.device).double()[positions].T
 
