@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import json
 import re
 import shutil
 import tomllib
@@ -29,6 +30,7 @@ from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.csv_tables import as_csv
 from helpers.grading.gradebook import Marks, judged_path
+from helpers.grading.journal import Journal
 from helpers.grading.judging import Judged
 from helpers.grading.records import record
 from helpers.grading.reports import export
@@ -152,7 +154,7 @@ CONTROLS = "\x1b[2J\x1b]0;t\x07a\u202eb\u2066c\ud800d\x00e\x9b1m"
 
 
 def test_templates_and_filters_escape_text_and_drop_control_characters():
-    kept = {"says": CONTROLS, "state": WRONG, "aspects": [], "mistakes": [], "look": [], "answer": "", "size": 0}
+    kept = record(Judged(Verdict("raw_weights", WRONG, 1, 3, says=CONTROLS)))
     cell = GradedCell("raw_weights", 1, 3, record=kept, code=CONTROLS, comment=f"<img src=x>{CONTROLS}")
     result = StudentResult(Student("s", f"<script>{CONTROLS}"), 1, 3, 0, (cell,), (CONTROLS,))
     pages = [feedback_page(LESSON, result), report_page(LESSON, [result])]
@@ -465,7 +467,7 @@ def test_results_are_read_in_as_many_queries_for_three_as_for_nine(course):
     assert (few, many) == (3, 9) and for_few == for_many < 40
 
 
-def test_a_judged_notebook_that_was_changed_costs_its_code_and_not_the_report(course, tmp_path):
+def test_pages_are_made_of_the_journal_whatever_became_of_a_judged_notebook(course, tmp_path):
     copy = copied(course, tmp_path / "course")
     forged = b"<script>alert(1)</script>"
     for student, data in (("ben", b"{"), ("cem", b'{"cells": 3}'), ("dea", None)):
@@ -475,14 +477,31 @@ def test_a_judged_notebook_that_was_changed_costs_its_code_and_not_the_report(co
     lesson, students = results(copy.folder, FIRST)
     scores = {result.student.id: result.score for result in students}
     assert (scores["ben"], scores["cem"], scores["dea"]) == (OUT_OF - 2, OUT_OF - 0.5, OUT_OF - 2), "the gradebook's"
-    assert "ben: its judged notebook is missing or is not the one in the journal" in words(
-        report_page(lesson, students)
-    )
     for student in ("ben", "cem", "dea"):
         text = feedback((lesson, students), student)
-        assert COMMON.says[:40] in text and Reader(text).dangers == []
+        assert COMMON.says[:40] in text and f"# by {student}" in text and Reader(text).dangers == []
+        assert text.count("<figure>") == feedback(results(course.folder, FIRST), student).count("<figure>") > 0
     shutil.rmtree(copy.folder / "journal")
     assert {result.student.id: result.score for result in results(copy.folder, FIRST)[1]} == scores
+
+
+def test_a_journal_of_an_earlier_version_gives_pages_without_code_and_pictures_that_say_so(course, tmp_path):
+    copy = copied(course, tmp_path / "course")
+    path = Journal(copy.folder, FIRST).path
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        del line["texts"]
+        for verdict in line["verdicts"]:
+            for name in {"note", "printed", "lines_printed", "states"} & verdict.keys():
+                del verdict[name]
+            for aspect in verdict["aspects"]:
+                del aspect["pair"]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    lesson, students = results(copy.folder, FIRST)
+    assert "ben: graded by an earlier version of the course" in words(report_page(lesson, students))
+    ben = feedback((lesson, students), "ben")
+    assert COMMON.says[:40] in ben and "<figure>" not in ben and "# by ben" not in ben
+    assert "grade it again" in ben and "There was no such cell" not in ben
 
 
 # ------------------------------------------------------------------------------------------ in a browser

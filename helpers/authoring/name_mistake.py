@@ -24,10 +24,9 @@ from helpers.checking.cell_scan import scan_submission
 from helpers.checking.keys import AnswerKey, BadKey, key_as_bytes, shipped_path
 from helpers.checking.program_slice import CodeCell
 from helpers.checking.syntax import cell_of
-from helpers.checking.verdicts import AspectVerdict, Verdict
 from helpers.course import SHIPPED_SEED, write_whole
 from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key
-from helpers.grading.records import digest_of_wrong
+from helpers.grading.records import digest_of_wrong, verdict_of
 from helpers.grading.reports.results import GradedCell, results
 from helpers.notebooks import SETUP
 
@@ -102,16 +101,14 @@ class Proposal:
         """By itself, with the shipped key's inputs, it has the digest of the answer that was graded."""
         name = self.mistake.exercise
         (known,) = [one for one in shipped[name].mistakes if one.slug == self.mistake.name]
-        aspects = tuple(AspectVerdict(**aspect) for aspect in self.record["aspects"])
-        graded = Verdict(name, self.record["state"], self.record["points"], self.record["out_of"], aspects)
-        if digest_of_wrong(Answer(name, known.outcomes), graded) != self.record["answer"]:
+        if digest_of_wrong(Answer(name, known.outcomes), verdict_of(self.record)) != self.record["answer"]:
             raise CannotName(OTHER_NUMBERS.format(lesson=self.source.name))
 
 
 def propose(source: Source, root: Path, answer: str, name: str, title: str, says: str) -> Proposal:
     """Propose the wrong answer with this handle in the report as a known mistake. Does not run it.
 
-    root: the course's folder, with the gradebook, the judged notebooks and the exam key. Raises CannotName, NoSandbox,
+    root: the course's folder, with the gradebook, the journal and the exam key. Raises CannotName, NoSandbox,
     and BadEdit for a name or words that no mistake can have.
     """
     require_sandbox(source.name)
@@ -162,7 +159,7 @@ def _code(source: Source, exercise: str, codes: Sequence[str]) -> str:
 
     if not readable:
         raise CannotName(
-            "The answer cannot be read, or its notebook was changed after it was graded. Grade again, or write the"
+            "The answer cannot be read, or it was graded by an earlier version of the course. Grade again, or write the"
             f" mistake by hand, into solutions/{source.name}/mistakes.toml."
         )
     return min(dict.fromkeys(readable), key=lambda code: (needed(code), -codes.count(code)))

@@ -99,7 +99,12 @@ class Display:
 
 
 def as_html(shown: Shown) -> str:
-    """The panel. Everything that a student's code had a hand in is escaped."""
+    """The panel with its style, for a notebook."""
+    return STYLE + without_style(shown)
+
+
+def without_style(shown: Shown) -> str:
+    """The panel for a page that has STYLE already. Everything that a student's code had a hand in is escaped."""
     panel = _panel(shown)
     label = escape(panel.headline, quote=True)
     name = f'<code class="name">{escape(panel.name)}</code> <span>{escape(panel.state)}</span>'
@@ -118,7 +123,7 @@ def as_html(shown: Shown) -> str:
         parts.append("<ul>" + "".join(map(_row_as_html, panel.rows)) + "</ul>")
     if panel.printed:
         parts.append(f"<p>{panel.printed}</p><pre>{escape(panel.excerpt)}</pre>")
-    return STYLE + "".join(parts) + "</div>"
+    return "".join(parts) + "</div>"
 
 
 def _row_as_html(row: _Row) -> str:

@@ -136,6 +136,7 @@ class Grader:
             isolation=executed.isolation,
             flags=list(dict.fromkeys(flags)),
             verdicts=records,
+            texts=sources_of(notebook),
             platform=student.platform,
             number=student.number,
         )

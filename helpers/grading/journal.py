@@ -1,7 +1,7 @@
 """The journal of a batch, one line for each submission: it makes grading safe to stop at any moment.
 
 A line is written last, and is on the disk when `write` returns. What is not in the journal is graded again from the
-start, to the same end. It also keeps the verdicts, for reports.
+start, to the same end. It also keeps the verdicts and what they are about, for reports.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class JournalEntry:
     """One graded submission.
 
     submitted, released, key: digests of the submission, of the released lesson and of the exam key. notebook: digest
-    of the judged notebook's file. marks: automatic points by check cell. verdicts: see `records.record`.
-    flags: what an instructor should know. at: UTC.
+    of the judged notebook's file. marks: automatic points by check cell. verdicts: see `records.record`. texts: of the
+    judged notebook's cells, by grade id, in their order. flags: what an instructor should know. at: UTC.
     """
 
     student: str
@@ -41,6 +41,7 @@ class JournalEntry:
     isolation: str = ""
     flags: list[str] = field(default_factory=list)
     verdicts: list[dict] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)  # {} in journals of earlier versions
     platform: str = ""
     number: str = ""  # the platform's for this student, which Moodle gives anew in each assignment
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))

@@ -1,4 +1,4 @@
-"""Verdicts as JSON for the journal, and as panels in the judged notebook."""
+"""Verdicts as JSON for the journal, read from there again, and as panels for the formgrader."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import groupby
 
+import torch
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
 from helpers.checking import panel
 from helpers.checking.answers import Answer
 from helpers.checking.compare import outcome_digest
-from helpers.checking.predictions import Predicted
-from helpers.checking.verdicts import Verdict
+from helpers.checking.predictions import MADE, Predicted, predicted
+from helpers.checking.verdicts import AspectVerdict, Verdict
 from helpers.exercises import Lesson
 from helpers.exercises.exercise import RECALL
 from helpers.grading.judging import Judged
@@ -22,6 +23,7 @@ from helpers.notebooks import exercise_of, grade_id
 from helpers.text import number
 
 PREDICTED = "predicted"  # the state in the record of a prediction
+AS_IT_IS = ("exercise", "state", "points", "out_of", "says", "note", "printed", "lines_printed")  # of a verdict
 
 
 def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
@@ -31,20 +33,20 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
     "decision": "" where there is nothing to decide, else "waits", "accepted" or "refused". "points": those that count,
     0 while the answer waits and where it was refused. "earned": those that the numbers earn, whatever was decided.
     "digest": identifies what is decided about. "shape", "size": see `Cell.shape`. "mistakes": the weightiest
-    first. "answer": see `digest_of_wrong`; its first characters are the answer's handle in the report.
+    first. "aspects": an aspect's "pair" is lists of rows. "answer": see `digest_of_wrong`; its first characters are the
+    answer's handle in the report.
     """
     verdict, answer, facts = judged.verdict, judged.answer, judged.facts
     return {
-        "exercise": verdict.exercise,
-        "state": verdict.state,
-        "points": verdict.points,
-        "out_of": verdict.out_of,
-        "says": verdict.says,
+        **{name: getattr(verdict, name) for name in AS_IT_IS},
         "mistakes": [
             {"slug": slug, "title": title, "says": says}
             for slug, title, says in zip(verdict.mistakes, verdict.titles, verdict.words, strict=True)
         ],
-        "aspects": [{k: v for k, v in vars(aspect).items() if k != "pair"} for aspect in verdict.aspects],
+        "aspects": [
+            {**vars(aspect), "pair": aspect.pair and [matrix.tolist() for matrix in aspect.pair]}
+            for aspect in verdict.aspects
+        ],
         "answer": digest_of_wrong(on_shipped_key or answer, verdict) if answer else "",
         "shape": facts.shape,
         "size": facts.size,
@@ -55,16 +57,47 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
     }
 
 
+def verdict_of(record: Mapping) -> Verdict:
+    """The verdict that is recorded. Journals of earlier versions hold no pairs, notes or printed lines."""
+    aspects = tuple(AspectVerdict(**{**a, "pair": _as_tensors(a.get("pair"))}) for a in record["aspects"])
+    titles = tuple(mistake["title"] for mistake in record["mistakes"])
+    return Verdict(**{name: record[name] for name in AS_IT_IS if name in record}, aspects=aspects, titles=titles)
+
+
+def _as_tensors(pair: list[list[list[float]]] | None) -> tuple[torch.Tensor, ...] | None:
+    return pair and tuple(torch.atleast_2d(torch.tensor(rows, dtype=torch.float64)) for rows in pair)
+
+
+def panel_of(record: Mapping, lesson: Lesson) -> str:
+    """The panel of a recorded verdict or prediction, without its style.
+
+    "" for predictions of which the lesson knows no more, or whose states an earlier version did not record.
+    """
+    if record["state"] != PREDICTED:
+        return panel.without_style(verdict_of(record))
+    states = record.get("states", {})
+    made = [
+        predicted(q, record["choices"][q.name]) if states[q.name] == MADE else Predicted(q, states[q.name])
+        for q in lesson.questions
+        if q.name in states
+    ]
+    if not made:
+        return ""
+    return panel.without_style(made if record["exercise"] == RECALL else made[0])
+
+
 def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
     """A record of 0 points for each cell that predicts, or that answers several questions about earlier lessons.
 
-    "choices": each choice by its question's name, "" where none was made. "prediction": all of them, as a text.
+    "choices": each choice by its question's name, "" where none was made; "states": see `Predicted`. "prediction": all
+    choices, as a text.
     """
     records = []
     for cell, asked in _by_cell(predictions).items():
         choices = {each.prediction.name: each.chosen for each in asked}
         told = " ".join(choice or "–" for choice in choices.values())
-        records.append({**record(Judged(Verdict(cell, PREDICTED, 0, 0))), "prediction": told, "choices": choices})
+        asked_of = {"prediction": told, "choices": choices, "states": {a.prediction.name: a.state for a in asked}}
+        records.append(record(Judged(Verdict(cell, PREDICTED, 0, 0))) | asked_of)
     return records
 
 

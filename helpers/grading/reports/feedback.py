@@ -8,6 +8,7 @@ from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
 from helpers.grading.progress_bars import progress
+from helpers.grading.records import panel_of
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import GradedCell, StudentResult, results
 from helpers.text import counted
@@ -27,14 +28,9 @@ def write_feedback(root: Path, lesson: str, only: tuple[str, ...] = ()) -> None:
 def feedback_page(lesson: Lesson, result: StudentResult) -> str:
     """The page of one student, as standalone HTML."""
     title = f"{lesson.number} · {lesson.title}"
-    return page("feedback.html.j2", title=title, result=result, percent=_percent, words=_words)
+    panels = {cell.name: panel_of(cell.record, lesson) for cell in result.cells if cell.record}
+    return page("feedback.html.j2", title=title, result=result, percent=_percent, panels=panels)
 
 
 def _percent(cell: GradedCell) -> float:
     return 100 * max(0.0, min(1.0, cell.score / cell.out_of)) if cell.out_of else 0.0
-
-
-def _words(cell: GradedCell) -> list[str]:
-    """What a verdict says, where its panel is missing."""
-    texts = [cell.record.get("says", ""), *(aspect["says"] for aspect in cell.record.get("aspects", []))]
-    return [text for text in texts if text]

@@ -71,8 +71,8 @@ def marked(text: str) -> Markup:
 
 
 def panel(html: str) -> Markup:
-    """A verdict's panel from a judged notebook that nobody has changed since, without its style: the page has it."""
-    return Markup(sanitized(html).replace(STYLE, "", 1))
+    """A panel (see `records.panel_of`)."""
+    return Markup(sanitized(html))
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""A lesson's results: marks and comments from the gradebook, verdicts from the journal, code from judged notebooks."""
+"""A lesson's results: marks and comments from the gradebook, verdicts and code from the journal."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import nbformat
-from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Grade, SubmittedAssignment
 
 from helpers.exercises import Lesson, load_lesson
-from helpers.grading.gradebook import Marks, digest_of, judged_path
+from helpers.grading.gradebook import Marks, judged_path
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress_bars import progress
 from helpers.grading.submissions.roster import Student
-from helpers.notebooks import CHECK, by_grade_id, check_id
+from helpers.notebooks import CHECK, check_id
 
-DAMAGED = "its judged notebook is missing or is not the one in the journal, so that no code is shown: grade it again"
+NOT_RECORDED = (
+    "graded by an earlier version of the course, or its line in the journal is lost, so that neither code nor pictures "
+    "are shown: grade it again, with ARGS=--again"
+)
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class GradedCell:
     """One graded cell of one student.
 
     name: the exercise's, or the cell's own. score: the points that count. by_hand: they were given or changed by hand.
-    waits: it is still to be marked by hand. record: see `records.record`, {} where there is no verdict. panel: the
-    verdict as HTML, as the judge wrote it. code: the student's. comment: written by hand, in the formgrader.
+    waits: it is still to be marked by hand. record: see `records.record`, {} where there is no verdict. code: the
+    student's. comment: written by hand, in the formgrader.
     """
 
     name: str
@@ -36,7 +37,6 @@ class GradedCell:
     by_hand: bool = False
     waits: bool = False
     record: dict = field(default_factory=dict)
-    panel: str = ""
     code: str = ""
     comment: str = ""
 
@@ -46,6 +46,7 @@ class StudentResult:
     """One student's lesson. score: after the penalty. at: when it was graded, UTC.
 
     late: seconds after the due date, with any extension. handed_in, due: UTC, None where they are not known.
+    recorded: the journal holds the code.
     """
 
     student: Student
@@ -59,6 +60,7 @@ class StudentResult:
     late: float = 0.0
     handed_in: datetime | None = None
     due: datetime | None = None
+    recorded: bool = True
 
 
 def results(
@@ -76,17 +78,16 @@ def results(
             graded = student in entries or judged_path(root, student, lesson).is_file()
             if graded and (not only or student in only):
                 entry = entries.get(student, JournalEntry(student, at=""))  # marks are known then, verdicts are not
-                students.append(_result(root, submission, exercises, entry))
+                students.append(_result(submission, exercises, entry))
     return exercises, sorted(students, key=lambda result: result.student.id)
 
 
-def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:
+def _result(submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry) -> StudentResult:
     student = submission.student
     notebooks = [notebook for notebook in submission.notebooks if notebook.name == lesson.name]
     grades = {grade.name: grade for notebook in notebooks for grade in notebook.grades}
     comments = {c.name: c.comment for notebook in notebooks for c in notebook.comments if c.comment}
-    judged = _judged_cells(judged_path(root, student.id, lesson.name), entry)
-    order = [name for name in judged if name in grades] or list(grades)
+    order = [name for name in entry.texts if name in grades] or list(grades)
     records = {record["exercise"]: record for record in entry.verdicts}
     penalty = submission.late_submission_penalty or 0.0
     name = " ".join(filter(None, (student.first_name, student.last_name)))
@@ -96,21 +97,15 @@ def _result(root: Path, submission: SubmittedAssignment, lesson: Lesson, entry: 
         score=round(max(0.0, submission.score - penalty), 6),
         out_of=submission.max_score,
         penalty=penalty,
-        cells=tuple(_graded_cell(name, grades[name], judged, comments, records) for name in order),
-        flags=tuple(entry.flags) if judged else (*entry.flags, DAMAGED),
+        cells=tuple(_graded_cell(name, grades[name], entry.texts, comments, records) for name in order),
+        flags=tuple(entry.flags) if entry.texts else (*entry.flags, NOT_RECORDED),
         isolation=entry.isolation,
         at=entry.at,
         late=submission.total_seconds_late,
         handed_in=_utc(submission.timestamp),
         due=_utc(submission.duedate) if submission.assignment.duedate else None,
+        recorded=bool(entry.texts),
     )
-
-
-def _judged_cells(path: Path, entry: JournalEntry) -> dict[str, NotebookNode]:
-    """The cells by grade id; {} unless this is the file that the journal names, and nobody has changed it since."""
-    if not path.is_file() or digest_of(data := path.read_bytes()) != entry.notebook:
-        return {}
-    return by_grade_id(nbformat.v4.reads(data))
 
 
 def _utc(time: datetime | None) -> datetime | None:
@@ -118,12 +113,11 @@ def _utc(time: datetime | None) -> datetime | None:
 
 
 def _graded_cell(
-    key: str, grade: Grade, judged: Mapping[str, dict], comments: Mapping[str, str], records: Mapping[str, dict]
+    key: str, grade: Grade, texts: Mapping[str, str], comments: Mapping[str, str], records: Mapping[str, dict]
 ) -> GradedCell:
-    check, name = judged.get(key, {}), key.removeprefix(CHECK)
+    name = key.removeprefix(CHECK)
     record = records.get(name, {}) if key == check_id(name) else {}
-    written = judged.get(name) or ({} if record else check)  # the solution cell; a cell marked by hand is its own
-    outputs = check.get("outputs") if record else None
+    own = "" if record else texts.get(key, "")  # a cell marked by hand is its own solution cell
     comment = comments.get(name) or comments.get(key, "")
     return GradedCell(
         name=name,
@@ -132,7 +126,6 @@ def _graded_cell(
         by_hand=grade.manual_score is not None or bool(grade.extra_credit),
         waits=bool(grade.needs_manual_grade and grade.manual_score is None),
         record=record,
-        panel=outputs[0].data["text/html"] if outputs else "",
-        code=written.get("source", ""),
+        code=texts.get(name, own),
         comment="" if comment == "No response." else comment,
     )
