@@ -16,7 +16,7 @@ from handed_in import EMPTY, NOWHERE, PLAIN, SOLVED, by_student, flags_of, membe
 from helpers.grading.submissions import archives
 from helpers.grading.submissions.roster import slug
 from helpers.grading.submissions.select import read_submissions
-from helpers.grading.submissions.untrusted_notebook import UnreadableFile
+from helpers.grading.submissions.untrusted_notebook import UnreadableFile, screen
 
 OLD, NEW = 1_000_000_000, 1_100_000_000
 
@@ -98,6 +98,14 @@ def test_of_several_files_the_newest_whole_one_counts_and_is_flagged(tmp_path, f
     ]
     (flag,) = by_student(tmp_path)["ada"].flags
     assert flag == f"2 files: {shown[counts]} counts, not {shown[1 - counts]}"
+
+
+def test_what_is_graded_is_what_was_read_when_it_was_found(tmp_path):
+    put(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb", PLAIN, OLD)
+    path = put(tmp_path, f"ada/{FIRST}/{FIRST} (1).ipynb", SOLVED, NEW)
+    submission = by_student(tmp_path)["ada"]
+    path.write_bytes(EMPTY)
+    assert submission.open().notebook == screen(SOLVED).notebook
 
 
 def test_an_empty_notebook_under_the_lesson_s_name_is_handed_in(tmp_path):

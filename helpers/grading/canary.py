@@ -19,10 +19,9 @@ from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import REFERENCE
 from helpers.grading.grader import GradedSubmission
-from helpers.grading.submissions.archives import SubmittedFile
-from helpers.grading.submissions.identity import FOLDER, FileOwner
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import Submission
+from helpers.grading.submissions.untrusted_notebook import screen
 from helpers.grading.summary import in_words
 from helpers.notebooks import filled_in, sources_of, without_marks
 from helpers.text import number, plain
@@ -57,9 +56,7 @@ def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> dict[str, Su
 
 
 def _handed_in(name: str, notebook: NotebookNode) -> Submission:
-    data = nbformat.writes(notebook).encode()
-    file = SubmittedFile(FileOwner(FOLDER, name), (name,), (), read=lambda: data)
-    return Submission(Student(name), file, digest="")
+    return Submission(Student(name), None, screen(nbformat.writes(notebook).encode()), digest="")
 
 
 def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -21,17 +22,21 @@ from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook, Unre
 from helpers.notebooks import check_id, grade_id
 from helpers.text import plain
 
+MISSING = UnreadableFile("is missing: no notebook was handed in")
+
 
 @dataclass(frozen=True)
 class Submission:
     """What one student's marks rest on.
 
-    file: the file that counts, None when there is none. digest: changes when what was handed in does. timestamp: when
-    it was handed in, as nbgrader reads it (UTC), "" if unknown. flags: what to know about it.
+    file: the file that counts, None when there is none. content: what it holds, or why it is unreadable. digest:
+    changes when what was handed in does. timestamp: when it was handed in, as nbgrader reads it (UTC), "" if unknown.
+    flags: what to know about it.
     """
 
     student: Student
     file: SubmittedFile | None
+    content: FlaggedNotebook | UnreadableFile = field(repr=False, compare=False)  # digest tells them apart
     digest: str
     timestamp: str = ""
     flags: tuple[str, ...] = ()
@@ -42,10 +47,10 @@ class Submission:
         return hashlib.sha256(f"{self.digest} {self.timestamp}".encode()).hexdigest()
 
     def open(self) -> FlaggedNotebook:
-        """Read it again. Raises UnreadableFile."""
-        if self.file is None:
-            raise UnreadableFile("is missing: no notebook was handed in")
-        return screen(self.file.read())
+        """What the file holds. Raises UnreadableFile."""
+        if isinstance(self.content, UnreadableFile):
+            raise copy(self.content)
+        return self.content
 
 
 def read_submissions(place: Path, lesson: str, root: Path) -> tuple[list[Submission], list[str]]:
@@ -67,12 +72,16 @@ def read_submissions(place: Path, lesson: str, root: Path) -> tuple[list[Submiss
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A file that was read. lesson: whose exercises it holds most of, "" if none. problem: why it is unreadable."""
+    """A file that was read. lesson: whose exercises it holds most of, "" if none. problem: why it is unreadable.
+
+    notebook: what it holds; None where it is unreadable, or another file of its owner's counts.
+    """
 
     file: SubmittedFile
     digest: str
     lesson: str = ""
-    problem: str = ""
+    notebook: FlaggedNotebook | None = None
+    problem: UnreadableFile | None = None
 
 
 class _Selection:
@@ -100,7 +109,7 @@ class _Selection:
             self._lessons_in[file.container].add((file.owner, candidate.lesson))
         name = str(file) if candidate.problem else file.name
         if candidate.lesson == self._name or (not candidate.lesson and self._name in name):
-            self._candidates[file.owner].append(candidate)
+            self._keep(candidate)
         elif candidate.lesson or any(other in str(file) for other in others):
             return
         elif candidate.problem:
@@ -111,13 +120,20 @@ class _Selection:
     def _candidate(self, file: SubmittedFile) -> _Candidate:
         try:
             data = file.read()
-            names = _defined_in(screen(data).notebook)
+            screened = screen(data)
         except UnreadableFile as problem:
             digest = hashlib.sha256(f"{file}{problem}".encode("utf-8", "replace")).hexdigest()
-            return _Candidate(file, digest, problem=str(problem))
+            return _Candidate(file, digest, problem=copy(problem))  # whose traceback would hold the data
+        names = _defined_in(screened.notebook)
         counts = {each.name: sum(e.name in names or check_id(e.name) in names for e in each) for each in self._lessons}
         most = max(counts, key=lambda name: counts[name])  # this lesson, if it has as many as another
-        return _Candidate(file, hashlib.sha256(data).hexdigest(), most if counts[most] else "")
+        return _Candidate(file, hashlib.sha256(data).hexdigest(), most if counts[most] else "", screened)
+
+    def _keep(self, candidate: _Candidate) -> None:
+        """Add a candidate. Of one owner's, only the notebook that counts stays in memory."""
+        candidates = [*self._candidates[candidate.file.owner], candidate]
+        best = max(candidates, key=self._order)
+        self._candidates[candidate.file.owner] = [c if c is best else replace(c, notebook=None) for c in candidates]
 
     def owners(self, scanner: FileScanner) -> list[FileOwner]:
         """The owners who handed in anything of this lesson, even if only what cannot be read."""
@@ -149,10 +165,11 @@ class _Selection:
         candidates = [candidate for owner in student.owners for candidate in self._candidates[owner]]
         best = max(candidates, key=self._order, default=None)
         file, digest = (best.file, best.digest) if best else (None, hashlib.sha256(b"").hexdigest())
+        content = (best.notebook or best.problem) if best else None
         if best:
             flags += self._flags(best, candidates)
         timestamp = self._timestamp(student, file, times, flags)
-        return Submission(student.student, file, digest, timestamp, tuple(dict.fromkeys(flags)))
+        return Submission(student.student, file, content or MISSING, digest, timestamp, tuple(dict.fromkeys(flags)))
 
     def _order(self, candidate: _Candidate) -> tuple:
         """The file that counts is the last: whole, of this lesson, the newest by the platform or the disk."""
