@@ -18,7 +18,7 @@ from helpers.checking.syntax import cell_of
 from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
 from helpers.exercises import Lesson, Prediction, load_lesson
 from helpers.grading.judging import judge_predictions
-from helpers.grading.records import records_of_predictions, write_verdicts
+from helpers.grading.records import panel_of, records_of_predictions, write_verdicts
 from helpers.grading.reports.class_summary import names
 from helpers.grading.reports.class_summary import predictions as class_predictions
 from helpers.grading.reports.feedback import feedback_page
@@ -227,8 +227,14 @@ def judged(value, forged=False):
     if forged:
         cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "300", "text/html": "<b>forged</b>"})]
     notebook = nbformat.v4.new_notebook(cells=[cell])
-    assert write_verdicts(notebook, ONE, {}, {"noise": predicted(ASKED, value)}) == {"check_noise": 0}
+    assert write_verdicts(notebook, ONE, records_of_predictions([predicted(ASKED, value)])) == {"check_noise": 0}
     return notebook
+
+
+@pytest.mark.parametrize("value", ["C", "A", "D", ...], ids=str)
+def test_a_record_gives_the_panel_that_the_prediction_gives(value):
+    (record,) = records_of_predictions([predicted(ASKED, value)])
+    assert panel_of(record, ONE) == panel.without_style(predicted(ASKED, value))
 
 
 # ------------------------------------------------------------------------------------ what is told of them

@@ -15,7 +15,7 @@ from helpers.checking.predictions import predicted
 from helpers.checking.program_slice import CodeCell
 from helpers.exercises import load_lesson
 from helpers.grading.judging import judge_predictions
-from helpers.grading.records import records_of_predictions
+from helpers.grading.records import panel_of, records_of_predictions
 from helpers.grading.reports.class_summary import names, predictions
 from helpers.grading.reports.feedback import feedback_page
 from helpers.grading.reports.report import predictions_text, report_page
@@ -188,6 +188,12 @@ def result(student, source):
     (record, *_) = records_of_predictions(read(source).values())
     cell = GradedCell("recall", 0.0, 0.0, record=record, code=source)
     return StudentResult(Student(student, student.title()), 1.0, 22.0, 0.0, (cell, GradedCell("split_heads", 1.0, 4.0)))
+
+
+@pytest.mark.parametrize("values", [("a", "B", ...), ("C", "?", "A"), (..., ..., ...)], ids=str)
+def test_a_record_gives_the_panel_that_the_answers_give(values):
+    (record,) = records_of_predictions(said(*values))
+    assert panel_of(record, LESSON) == panel.without_style(said(*values))
 
 
 def test_the_report_counts_each_question_and_feedback_shows_a_students_own_answers():

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+import torch
 from conftest import FIRST, Course, answer_notebook, solved
 from graded import FULL, OUT_OF, batch, copied
 from jinja2 import UndefinedError
@@ -24,15 +25,16 @@ from stand_in import ISOLATION
 from helpers.authoring import demo_class
 from helpers.authoring.lesson_source import Answers, sources
 from helpers.authoring.mistakes import Mistake
+from helpers.checking.panel import without_style
 from helpers.checking.syntax import cell_of
-from helpers.checking.verdicts import RIGHT, WRONG, Verdict
+from helpers.checking.verdicts import RIGHT, WRONG, AspectVerdict, Verdict
 from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.csv_tables import as_csv
 from helpers.grading.gradebook import Marks, judged_path
 from helpers.grading.journal import Journal
 from helpers.grading.judging import Judged
-from helpers.grading.records import record
+from helpers.grading.records import panel_of, record
 from helpers.grading.reports import export
 from helpers.grading.reports.class_summary import histogram, summarize, timeline
 from helpers.grading.reports.feedback import feedback_page
@@ -148,6 +150,16 @@ def test_an_installed_copy_has_the_templates_and_the_players():
     packed = {path for pattern in data for path in HELPERS.glob(pattern)}
     for folder in (TEMPLATES, HELPERS / "players" / "stills", HELPERS / "players" / "by_hand"):
         assert set(folder.iterdir()) <= packed and any(folder.iterdir())
+
+
+def test_a_record_gives_the_panel_that_its_verdict_gives():
+    pair = torch.tensor([[1, float("nan")]]).double(), torch.tensor([[float("inf"), -2 / 3]]).double()
+    aspects = AspectVerdict("values", 0, 2, False, "Look.", pair=pair), AspectVerdict("sides", 0, 1, False, waits=True)
+    known = {"mistakes": ("softmaxed",), "titles": ("`softmax` twice",), "words": ("Once is enough.",)}
+    printed = {"printed": "one\n<b>two", "lines_printed": 40, "note": "A note."}
+    verdict = Verdict("raw_weights", WRONG, 0, 3, aspects, says="Words.", **known, **printed)
+    kept = json.loads(json.dumps(record(Judged(verdict))))
+    assert panel_of(kept, LESSON) == without_style(verdict)
 
 
 CONTROLS = "\x1b[2J\x1b]0;t\x07a\u202eb\u2066c\ud800d\x00e\x9b1m"

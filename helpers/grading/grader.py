@@ -116,13 +116,12 @@ class Grader:
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
         student = submission.student
         judged = judge_submission(lesson, key, runs, executed.read, self.decisions.of(lesson.name, student.id))
-        predictions = judge_predictions(lesson, executed.read)
         records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
-        records += records_of_predictions(predictions.values())
+        records += records_of_predictions(judge_predictions(lesson, executed.read).values())
         elsewhere = [
             f"{name}: {e}" for name, one in judged.items() if (e := one.facts.elsewhere) and e == one.verdict.says
         ]
-        points = write_verdicts(notebook, lesson, judged, predictions)
+        points = write_verdicts(notebook, lesson, records)
         flags = [*flags, *elsewhere, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
         file = nbformat.writes(notebook).encode("utf-8", "replace")
         entry = JournalEntry(

@@ -64,8 +64,11 @@ def verdict_of(record: Mapping) -> Verdict:
     return Verdict(**{name: record[name] for name in AS_IT_IS if name in record}, aspects=aspects, titles=titles)
 
 
-def _as_tensors(pair: list[list[list[float]]] | None) -> tuple[torch.Tensor, ...] | None:
-    return pair and tuple(torch.atleast_2d(torch.tensor(rows, dtype=torch.float64)) for rows in pair)
+def _as_tensors(pair: list[list[list[float]]] | None) -> tuple[torch.Tensor, torch.Tensor] | None:
+    if pair is None:
+        return None
+    target, yours = (torch.atleast_2d(torch.tensor(rows, dtype=torch.float64)) for rows in pair)
+    return target, yours
 
 
 def panel_of(record: Mapping, lesson: Lesson) -> str:
@@ -93,7 +96,8 @@ def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
     choices, as a text.
     """
     records = []
-    for cell, asked in _by_cell(predictions).items():
+    for cell, of_cell in groupby(predictions, lambda each: each.prediction.cell):
+        asked = list(of_cell)
         choices = {each.prediction.name: each.chosen for each in asked}
         told = " ".join(choice or "–" for choice in choices.values())
         asked_of = {"prediction": told, "choices": choices, "states": {a.prediction.name: a.state for a in asked}}
@@ -101,30 +105,18 @@ def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
     return records
 
 
-def _by_cell(predictions: Iterable[Predicted]) -> dict[str, list[Predicted]]:
-    return {cell: list(group) for cell, group in groupby(predictions, lambda each: each.prediction.cell)}
-
-
-def write_verdicts(
-    notebook: NotebookNode, lesson: Lesson, judged: Mapping[str, Judged], predictions: Mapping[str, Predicted]
-) -> dict[str, float]:
+def write_verdicts(notebook: NotebookNode, lesson: Lesson, records: Iterable[Mapping]) -> dict[str, float]:
     """Replace the outputs of the check cells by the verdicts' panels. Returns the points by the cells' grade ids.
 
-    judged: by exercise. predictions: by name. nbgrader reads the points from a cell whose only output is a number, and
-    scales nothing: points are those of the cell's own metadata.
+    nbgrader reads the points from a cell whose only output is a number, and scales nothing: points are those of the
+    cell's own metadata.
     """
-    points, asked = {}, _by_cell(predictions.values())
+    points, by_exercise = {}, {each["exercise"]: each for each in records}
     for cell in notebook.cells:
-        if cell.cell_type != "code" or not is_grade(cell):
-            continue
-        name = exercise_of(cell)
-        if name in asked:
-            page = panel.as_html(asked[name] if name == RECALL else asked[name][0])
-            points[grade_id(cell)] = _write_output(cell, 0.0, page)
-        elif name in judged:
-            verdict = judged[name].verdict
-            scale = float(cell.metadata.nbgrader["points"]) / lesson[name].points
-            points[grade_id(cell)] = _write_output(cell, verdict.points * scale, panel.as_html(verdict))
+        kept = by_exercise.get(exercise_of(cell)) if cell.cell_type == "code" and is_grade(cell) else None
+        if kept:
+            earned = kept["points"] and kept["points"] * float(cell.metadata.nbgrader["points"]) / kept["out_of"]
+            points[grade_id(cell)] = _write_output(cell, earned, panel.STYLE + panel_of(kept, lesson))
     return points
 
 
