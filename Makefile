@@ -149,7 +149,7 @@ test-deep: .full env ## Run the tests that look for the rare: more seeds, mutant
 lint: .full env ## Say what ruff finds in style and form, and mypy in types (see pyproject.toml)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(PY) -m helpers.authoring.typing_baseline
+	@$(PY) -m helpers.authoring.inspect.typing_baseline
 
 site: .full env ## Render the lessons for readers, into site/_build
 	$(PY) -m helpers.site

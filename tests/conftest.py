@@ -21,9 +21,9 @@ from browsing import a_browser, serving
 from filelock import FileLock
 from lesson_harness import printed
 
-from helpers.authoring.building import NBGRADER
-from helpers.authoring.exam_key import make_exam_key
-from helpers.authoring.lesson_source import NOTEBOOKS, ROOT, Answers, sources
+from helpers.authoring.build.building import NBGRADER
+from helpers.authoring.build.exam_key import make_exam_key
+from helpers.authoring.build.lesson_source import NOTEBOOKS, ROOT, Answers, sources
 from helpers.course import DEVICE, PROGRESS_FILE, TRAINING_STEPS, VALIDATING
 from helpers.exercises import load_lesson
 from helpers.grading.batch import WORKERS

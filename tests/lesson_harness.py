@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from helpers.authoring.lesson_source import Source
+from helpers.authoring.build.lesson_source import Source
 from helpers.benchmarks.parts_speed.lesson_models import copy_attention, matching
 from helpers.data.recorded import recorded
 from helpers.training.ladder_runs import about

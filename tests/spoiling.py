@@ -6,11 +6,11 @@ import inspect
 
 import torch
 
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.authoring.make_keys import make_key
-from helpers.checking.answers import run
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.verdicts import judge
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.authoring.build.make_keys import make_key
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import judge
+from helpers.checking.run.answers import run
 
 
 def each_tensor(change):

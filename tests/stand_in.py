@@ -24,10 +24,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from helpers.checking import answers
-from helpers.checking.cell_scan import SubmissionScan, scan_submission
-from helpers.checking.finished_parts import sources_for
-from helpers.checking.isolation import NothingDefined, prepare, run_watched
+from helpers.checking.read.cell_scan import SubmissionScan, scan_submission
+from helpers.checking.read.finished_parts import sources_for
+from helpers.checking.run import answers
+from helpers.checking.run.isolation import NothingDefined, prepare, run_watched
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch

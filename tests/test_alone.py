@@ -9,14 +9,14 @@ import pytest
 import torch
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.authoring.lesson_source import sources
-from helpers.checking import answers, isolation
-from helpers.checking.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED
-from helpers.checking.finished_parts import sources_for
-from helpers.checking.isolation import NothingDefined, run_alone, run_watched
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.program_slice import CodeCell, slice_of
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.build.lesson_source import sources
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import RIGHT, judge
+from helpers.checking.read.finished_parts import sources_for
+from helpers.checking.read.program_slice import CodeCell, slice_of
+from helpers.checking.run import answers, isolation
+from helpers.checking.run.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED
+from helpers.checking.run.isolation import NothingDefined, run_alone, run_watched
 from helpers.exercises import lesson_names, load_lesson
 from helpers.notebooks import SETUP, sources_of
 

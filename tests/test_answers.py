@@ -8,8 +8,11 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from helpers.authoring.make_keys import make_key
-from helpers.checking.answers import (
+from helpers.authoring.build.make_keys import make_key
+from helpers.checking.check import start
+from helpers.checking.judge.keys import BadKey, key_as_bytes, load_key, shipped_path
+from helpers.checking.judge.verdicts import NO_ANSWER, RIGHT, judge
+from helpers.checking.run.answers import (
     ANSWERED,
     LARGEST_ANSWER,
     RAISED,
@@ -24,10 +27,7 @@ from helpers.checking.answers import (
     run,
     to_wire,
 )
-from helpers.checking.check import start
-from helpers.checking.keys import BadKey, key_as_bytes, load_key, shipped_path
-from helpers.checking.panel import as_text
-from helpers.checking.verdicts import NO_ANSWER, RIGHT, judge
+from helpers.checking.show.panel import as_text
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.exercises.aspects import Unmet
 from helpers.exercises.exercise import Aspect, Exercise

@@ -13,8 +13,8 @@ import pytest
 from attacks import DATA
 from conftest import FIRST, Course, answer_notebook, solved
 
-from helpers.authoring.lesson_source import ROOT, sources
-from helpers.authoring.make_keys import make_key
+from helpers.authoring.build.lesson_source import ROOT, sources
+from helpers.authoring.build.make_keys import make_key
 from helpers.course import HELPERS, INSTRUCTORS_ROOMS
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of

@@ -22,11 +22,11 @@ from stand_in import ISOLATION, StandIn
 
 from helpers.authoring import __main__ as authoring_command
 from helpers.authoring import demo_class
-from helpers.authoring.lesson_source import ROOT, sources
-from helpers.authoring.mistakes import Alias, Mistake
-from helpers.checking import answers
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.verdicts import judge
+from helpers.authoring.build.lesson_source import ROOT, sources
+from helpers.authoring.build.mistakes import Alias, Mistake
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import judge
+from helpers.checking.run import answers
 from helpers.exercises import load_lesson
 from helpers.grading import __main__ as grading_command
 from helpers.grading.commands import USER_ERRORS

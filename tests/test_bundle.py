@@ -14,11 +14,11 @@ import pytest
 from conftest import git, solved
 
 from helpers.authoring import __main__ as authoring_command
-from helpers.authoring import student_zip as authoring_bundle
-from helpers.authoring.inspection import solution_lines
-from helpers.authoring.lesson_source import ROOT, sources
-from helpers.authoring.mistakes import Mistake
-from helpers.authoring.student_zip import HOLDS, NAME, make_bundle, uncommitted
+from helpers.authoring.build.lesson_source import ROOT, sources
+from helpers.authoring.build.mistakes import Mistake
+from helpers.authoring.inspect.inspection import solution_lines
+from helpers.authoring.publish import student_zip as authoring_bundle
+from helpers.authoring.publish.student_zip import HOLDS, NAME, make_bundle, uncommitted
 from helpers.student.solutions import PACKED
 from helpers.update import RELEASE, read_release
 

@@ -12,7 +12,7 @@ from conftest import FIRST, answer_notebook, solved
 from graded import FULL, NONE, WRONG, Instead, batch
 from stand_in import ISOLATION, StandIn
 
-from helpers.checking.cell_scan import scan_submission
+from helpers.checking.read.cell_scan import scan_submission
 from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.canary import MAX_DOUBTFUL

@@ -12,9 +12,9 @@ import pytest
 from conftest import FIRST, answer_notebook, solved
 from nbclient import NotebookClient
 
-from helpers.authoring.building import QUIET
-from helpers.authoring.lesson_source import sources
-from helpers.checking import waiting
+from helpers.authoring.build.building import QUIET
+from helpers.authoring.build.lesson_source import sources
+from helpers.checking.show import waiting
 from helpers.exercises import load_lesson
 from helpers.exercises.exercise import RECALL
 

@@ -9,8 +9,8 @@ import nbformat
 import pytest
 from conftest import FIRST, Course, answer_notebook, solved
 
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.authoring.mistakes import Mistake
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.authoring.build.mistakes import Mistake
 from helpers.checking.check import start
 from helpers.exercises.exercise import UNCHANGED
 from helpers.text import number
@@ -53,7 +53,7 @@ ATTACKS = {
     "forged-nonsense": FORGE + "def raw_weights(x):\n    forged({'points': 3})\n    return x",
     "forged-large": FORGE + "def raw_weights(x):\n    forged({'tensors': 'A' * 30_000_000})\n    return x",
     "the-shipped-key": (
-        "from helpers.checking.keys import load_key, shipped_path\nfrom helpers.exercises import load_lesson\n"
+        "from helpers.checking.judge.keys import load_key, shipped_path\nfrom helpers.exercises import load_lesson\n"
         "def raw_weights(x):\n    lesson = load_lesson('01_dot_product_attention')\n"
         "    key = load_key(lesson, shipped_path(lesson.name), '')\n"
         "    return key['raw_weights'].reference['values'].tensors['result']"

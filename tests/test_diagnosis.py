@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.checking.answers import ANSWERED, Outcome
-from helpers.checking.compare import same_outcome
-from helpers.checking.diagnosis import difference
-from helpers.checking.keys import load_key, shipped_path
+from helpers.checking.judge.compare import same_outcome
+from helpers.checking.judge.diagnosis import difference
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.run.answers import ANSWERED, Outcome
 from helpers.exercises import load_lesson
 from helpers.exercises.exercise import Aspect, lesson_names
 

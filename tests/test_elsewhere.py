@@ -11,11 +11,11 @@ from conftest import FIRST, Course, answer_notebook
 from graded import batch
 from test_kernel_state import Shell
 
-from helpers.checking.cell_scan import scan_submission
 from helpers.checking.check import Check
-from helpers.checking.kernel_state import KernelState
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.verdicts import NOT_STARTED, RIGHT
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import NOT_STARTED, RIGHT
+from helpers.checking.read.cell_scan import scan_submission
+from helpers.checking.run.kernel_state import KernelState
 from helpers.exercises import load_lesson
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.commands import register

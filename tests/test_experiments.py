@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers import experiments, update
-from helpers.authoring.student_zip import HOLDS
+from helpers.authoring.publish.student_zip import HOLDS
 from helpers.course import EXPERIMENTS_FOLDER, VALIDATING
 from helpers.experiments import Experiment
 

@@ -10,10 +10,10 @@ import textwrap
 
 import pytest
 
-from helpers.authoring.inspection import built_on
-from helpers.authoring.lesson_source import Source, sources
-from helpers.checking import finished_parts
-from helpers.checking.finished_parts import answers_in_reach, sources_for
+from helpers.authoring.build.lesson_source import Source, sources
+from helpers.authoring.inspect.inspection import built_on
+from helpers.checking.read import finished_parts
+from helpers.checking.read.finished_parts import answers_in_reach, sources_for
 from helpers.exercises import Exercise, Lesson, load_lesson
 from helpers.exercises.aspects import values
 

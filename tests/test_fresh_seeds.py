@@ -2,12 +2,12 @@
 
 import pytest
 
-from helpers.authoring.check_answers import fresh_seeds, judged
-from helpers.authoring.lesson_source import Answers
-from helpers.authoring.mistakes import Accepted, Mistake
-from helpers.checking.cell_scan import scan_cell
-from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import judge
+from helpers.authoring.build.lesson_source import Answers
+from helpers.authoring.build.mistakes import Accepted, Mistake
+from helpers.authoring.inspect.check_answers import fresh_seeds, judged
+from helpers.checking.judge.keys import ExerciseKey
+from helpers.checking.judge.verdicts import judge
+from helpers.checking.read.cell_scan import scan_cell
 
 # A mistake whose numbers are the right ones in some aspect by chance, so that its points depend on the seed: two
 # choices that agree on some inputs. Each entry is a probe that could be sharper.

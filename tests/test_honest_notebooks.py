@@ -12,7 +12,7 @@ import pytest
 from conftest import answer_notebook
 from honest_notebooks import NOTEBOOKS
 
-from helpers.checking.keys import load_key, shipped_path
+from helpers.checking.judge.keys import load_key, shipped_path
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.canary import reference_answers

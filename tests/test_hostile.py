@@ -17,10 +17,10 @@ import pytest
 from attacks import ATTACKS, DESERVED, FIRST, LEAK, NOTHING, WAITS, Attack, Surroundings
 from conftest import answer_notebook, solved
 
-from helpers.authoring.lesson_source import ROOT, Answers, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import AnswerKey, ExerciseKey
-from helpers.checking.verdicts import NO_ANSWER
+from helpers.authoring.build.lesson_source import ROOT, Answers, sources
+from helpers.checking.judge.keys import AnswerKey, ExerciseKey
+from helpers.checking.judge.verdicts import NO_ANSWER
+from helpers.checking.run.answers import run
 from helpers.exercises import load_lesson
 from helpers.grading import judging
 from helpers.grading.grader import work_of

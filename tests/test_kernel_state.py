@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from helpers.checking.check import Check
-from helpers.checking.kernel_state import KernelState
-from helpers.checking.program_slice import slice_of
-from helpers.checking.verdicts import NO_ANSWER, RIGHT
+from helpers.checking.judge.verdicts import NO_ANSWER, RIGHT
+from helpers.checking.read.program_slice import slice_of
+from helpers.checking.run.kernel_state import KernelState
 from helpers.exercises import load_lesson
 
 SETUP = """

@@ -10,18 +10,18 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.authoring import check_answers
-from helpers.authoring import guessable as guessing
-from helpers.authoring.check_answers import answer_of, stale_key, without_larger_case
-from helpers.authoring.guessable import guessable
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.authoring.make_keys import same_on_another_machine
-from helpers.authoring.mistakes import Accepted, Alias, Mistake
-from helpers.checking.answers import ANSWERED, RAISED, Outcome, run
-from helpers.checking.cell_scan import scan_cell
-from helpers.checking.compare import same_outcome
-from helpers.checking.keys import AnswerKey, ExerciseKey, load_key, shipped_path
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.authoring.build.make_keys import same_on_another_machine
+from helpers.authoring.build.mistakes import Accepted, Alias, Mistake
+from helpers.authoring.inspect import check_answers
+from helpers.authoring.inspect import guessable as guessing
+from helpers.authoring.inspect.check_answers import answer_of, stale_key, without_larger_case
+from helpers.authoring.inspect.guessable import guessable
+from helpers.checking.judge.compare import same_outcome
+from helpers.checking.judge.keys import AnswerKey, ExerciseKey, load_key, shipped_path
+from helpers.checking.judge.verdicts import RIGHT, judge
+from helpers.checking.read.cell_scan import scan_cell
+from helpers.checking.run.answers import ANSWERED, RAISED, Outcome, run
 from helpers.course import SHIPPED_SEED
 from helpers.exercises.aspects import LARGER
 from helpers.exercises.exercise import UNCHANGED, Aspect, Exercise, Lesson, lesson_names

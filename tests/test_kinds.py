@@ -4,18 +4,18 @@ import nbformat
 import pytest
 from tables import table
 
-from helpers.authoring.inspection import mends, predictions, to_come
-from helpers.authoring.lesson_source import Answers, Source, sources
-from helpers.authoring.release_step import ClearOrExchange
+from helpers.authoring.build.lesson_source import Answers, Source, sources
+from helpers.authoring.build.release_step import ClearOrExchange
+from helpers.authoring.inspect.inspection import mends, predictions, to_come
 from helpers.checking import check as checks
-from helpers.checking import panel
-from helpers.checking.answers import run
-from helpers.checking.cell_scan import SubmissionScan, scan_cell, scan_submission
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
-from helpers.checking.program_slice import CodeCell
-from helpers.checking.syntax import cell_of
-from helpers.checking.verdicts import AS_GIVEN, WRONG, judge
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
+from helpers.checking.judge.verdicts import AS_GIVEN, WRONG, judge
+from helpers.checking.read.cell_scan import SubmissionScan, scan_cell, scan_submission
+from helpers.checking.read.program_slice import CodeCell
+from helpers.checking.read.syntax import cell_of
+from helpers.checking.run.answers import run
+from helpers.checking.show import panel
 from helpers.exercises import Lesson, Prediction, load_lesson
 from helpers.grading.judging import judge_predictions
 from helpers.grading.records import panel_of, records_of_predictions, write_verdicts

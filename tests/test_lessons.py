@@ -8,15 +8,15 @@ import nbformat
 import pytest
 from conftest import FIRST
 
-from helpers.authoring import inspection
-from helpers.authoring.building import BrokenLesson, with_its_outputs
-from helpers.authoring.check_answers import misjudged, stale_key, surviving
-from helpers.authoring.facts import write_facts
-from helpers.authoring.inspection import inspect_course, inspect_quickly
-from helpers.authoring.lesson_source import Source, sources
-from helpers.authoring.make_keys import make_key
-from helpers.authoring.mistakes import BadEdit, Mistake
-from helpers.checking.keys import load_key, shipped_path
+from helpers.authoring.build.building import BrokenLesson, with_its_outputs
+from helpers.authoring.build.card_lines import write_facts
+from helpers.authoring.build.lesson_source import Source, sources
+from helpers.authoring.build.make_keys import make_key
+from helpers.authoring.build.mistakes import BadEdit, Mistake
+from helpers.authoring.inspect import inspection
+from helpers.authoring.inspect.check_answers import misjudged, stale_key, surviving
+from helpers.authoring.inspect.inspection import inspect_course, inspect_quickly
+from helpers.checking.judge.keys import load_key, shipped_path
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Prediction
 

@@ -11,14 +11,14 @@ import pytest
 import torch
 from conftest import FIRST, answer_notebook, solved
 
-from helpers.checking import answers
-from helpers.checking.answers import ANSWERED, NOT_ATTEMPTED, Answer, from_wire, run, to_wire
-from helpers.checking.by_hand import watched
-from helpers.checking.cell_scan import CellScan
 from helpers.checking.check import REMEDY, start
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.panel import as_html, as_text
-from helpers.checking.program_slice import ProgramSlice
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.read.cell_scan import CellScan
+from helpers.checking.read.program_slice import ProgramSlice
+from helpers.checking.run import answers
+from helpers.checking.run.answers import ANSWERED, NOT_ATTEMPTED, Answer, from_wire, run, to_wire
+from helpers.checking.run.by_hand import watched
+from helpers.checking.show.panel import as_html, as_text
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.judging import CheckRun, judge_run, judge_submission, unexplained_of

@@ -6,7 +6,7 @@ import pytest
 from test_diagrams import contrast
 
 from helpers import theme
-from helpers.checking.panel import STYLE
+from helpers.checking.show.panel import STYLE
 from helpers.course import ROOT
 from helpers.grading.reports import pages
 from helpers.student import start_page

@@ -6,13 +6,13 @@ from collections import Counter
 import pytest
 from tables import table
 
-from helpers.authoring import mutant_verdicts
-from helpers.authoring.check_answers import surviving
-from helpers.authoring.lesson_source import sources
-from helpers.authoring.mistakes import BadEdit, EquivalentMutant
-from helpers.authoring.mutant_verdicts import Feedback, judged_mutants
-from helpers.authoring.mutants import OPERATORS, Mutant, mutants
-from helpers.checking.keys import load_key, shipped_path
+from helpers.authoring.build.lesson_source import sources
+from helpers.authoring.build.mistakes import BadEdit, EquivalentMutant
+from helpers.authoring.inspect import mutant_verdicts
+from helpers.authoring.inspect.check_answers import surviving
+from helpers.authoring.inspect.mutant_verdicts import Feedback, judged_mutants
+from helpers.authoring.inspect.mutants import OPERATORS, Mutant, mutants
+from helpers.checking.judge.keys import load_key, shipped_path
 
 CHANGES = table("mutants")["changes"]
 

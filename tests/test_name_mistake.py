@@ -12,14 +12,14 @@ from nbformat.v4 import new_code_cell
 
 from helpers.authoring import __main__ as command
 from helpers.authoring import name_mistake
-from helpers.authoring.check_answers import key_and_variants, misjudged
-from helpers.authoring.exam_key import exam_key_of, save_exam_key
-from helpers.authoring.lesson_source import Source
-from helpers.authoring.make_keys import make_key
-from helpers.authoring.mistakes import BadEdit, StudentMistake, read_mistakes
+from helpers.authoring.build.exam_key import exam_key_of, save_exam_key
+from helpers.authoring.build.lesson_source import Source
+from helpers.authoring.build.make_keys import make_key
+from helpers.authoring.build.mistakes import BadEdit, StudentMistake, read_mistakes
+from helpers.authoring.build.student_mistakes import as_toml
+from helpers.authoring.inspect.check_answers import key_and_variants, misjudged
 from helpers.authoring.name_mistake import CannotName, propose
-from helpers.authoring.student_mistakes import as_toml
-from helpers.checking.keys import key_as_bytes, load_key, shipped_path
+from helpers.checking.judge.keys import key_as_bytes, load_key, shipped_path
 from helpers.course import SHIPPED_SEED
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.reports.results import results

@@ -12,7 +12,7 @@ import torch
 from browsing import Browser
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.build.lesson_source import sources
 from helpers.parts.generator import apply_temperature, keep_top_p
 from helpers.parts.positions import rotate
 from helpers.players import SCRIPTS, notebook_html, show_player, still

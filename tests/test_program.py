@@ -6,9 +6,9 @@ from dataclasses import asdict
 import pytest
 from tables import table
 
-from helpers.checking.cell_scan import scan_cell
-from helpers.checking.program_slice import CodeCell, ProgramSlice, slice_of
-from helpers.checking.syntax import LONGEST, cell_of
+from helpers.checking.read.cell_scan import scan_cell
+from helpers.checking.read.program_slice import CodeCell, ProgramSlice, slice_of
+from helpers.checking.read.syntax import LONGEST, cell_of
 from helpers.exercises import load_lesson
 
 CASES = table("program")

@@ -1,4 +1,4 @@
-"""Lessons are readable and honest about time: helpers/authoring/prose.py has the rules, not_yet.toml what is left."""
+"""Lessons are readable and honest about time: `authoring.inspect.prose` has the rules, not_yet.toml what is left."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tables import table
 
-from helpers.authoring.lesson_source import ROOT, Source, sources
-from helpers.authoring.links import GLOSSARY, LINKED_TERMS, glossary, places, slug, trouble_with
-from helpers.authoring.minutes import Minutes, count_lines, count_words
-from helpers.authoring.numbers import claims, is_held, numbers_of
-from helpers.authoring.prose import RULES
+from helpers.authoring.build.lesson_source import ROOT, Source, sources
+from helpers.authoring.build.minutes import Minutes, count_lines, count_words
+from helpers.authoring.inspect.links import GLOSSARY, LINKED_TERMS, glossary, places, slug, trouble_with
+from helpers.authoring.inspect.prose import RULES
+from helpers.authoring.inspect.unsupported_numbers import claims, is_held, numbers_of
 from helpers.site.build import pages_for_site
 
 LESSONS = sources()

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from helpers.checking import answers
+from helpers.checking.run import answers
 from helpers.grading.sandbox.protocol import DEAD, DONE, EARLY, FLOODED, LATE, LONGEST_LINE, Conversation, parse
 
 

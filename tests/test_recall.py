@@ -7,12 +7,12 @@ import torch
 from test_kinds import Angry
 from torch import nn
 
-from helpers.authoring.lesson_source import sources
-from helpers.authoring.recall import recall_cells
-from helpers.checking import panel
-from helpers.checking.cell_scan import scan_submission
-from helpers.checking.predictions import predicted
-from helpers.checking.program_slice import CodeCell
+from helpers.authoring.build.lesson_source import sources
+from helpers.authoring.build.recall import recall_cells
+from helpers.checking.judge.predictions import predicted
+from helpers.checking.read.cell_scan import scan_submission
+from helpers.checking.read.program_slice import CodeCell
+from helpers.checking.show import panel
 from helpers.exercises import load_lesson
 from helpers.grading.judging import judge_predictions
 from helpers.grading.records import panel_of, records_of_predictions

@@ -23,11 +23,11 @@ from jinja2 import UndefinedError
 from stand_in import ISOLATION
 
 from helpers.authoring import demo_class
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.authoring.mistakes import Mistake
-from helpers.checking.panel import without_style
-from helpers.checking.syntax import cell_of
-from helpers.checking.verdicts import RIGHT, WRONG, AspectVerdict, Verdict
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.authoring.build.mistakes import Mistake
+from helpers.checking.judge.verdicts import RIGHT, WRONG, AspectVerdict, Verdict
+from helpers.checking.read.syntax import cell_of
+from helpers.checking.show.panel import without_style
 from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.csv_tables import as_csv

@@ -8,13 +8,13 @@ from conftest import FIRST, Course, answer_notebook, solved
 from graded import Instead, batch
 from nbgrader.api import Gradebook
 
-from helpers.authoring.mistakes import Accepted, Mistake
-from helpers.checking import answers, isolation
-from helpers.checking.cell_scan import scan_cell, scan_submission
-from helpers.checking.finished_parts import sources_for
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.syntax import cell_of
-from helpers.checking.verdicts import NOT_STARTED, ON_HOLD
+from helpers.authoring.build.mistakes import Accepted, Mistake
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import NOT_STARTED, ON_HOLD
+from helpers.checking.read.cell_scan import scan_cell, scan_submission
+from helpers.checking.read.finished_parts import sources_for
+from helpers.checking.read.syntax import cell_of
+from helpers.checking.run import answers, isolation
 from helpers.exercises import load_lesson
 from helpers.grading import review
 from helpers.grading.commands import register

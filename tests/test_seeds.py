@@ -11,11 +11,11 @@ from conftest import FIRST, answer_notebook, solved
 from graded import batch, copied
 from stand_in import StandIn
 
-from helpers.authoring.exam_key import exam_key_of, make_exam_key, save_exam_key
-from helpers.authoring.lesson_source import Answers
-from helpers.checking.answers import run
-from helpers.checking.keys import BadKey, shipped_path
-from helpers.checking.verdicts import judge
+from helpers.authoring.build.exam_key import exam_key_of, make_exam_key, save_exam_key
+from helpers.authoring.build.lesson_source import Answers
+from helpers.checking.judge.keys import BadKey, shipped_path
+from helpers.checking.judge.verdicts import judge
+from helpers.checking.run.answers import run
 from helpers.exercises import load_lesson
 from helpers.grading.exam import HIDDEN, POOL, digest_of_work, exam_key_path, load_exam_key, seeds_of, without_seed
 from helpers.grading.grader import work_of

@@ -14,9 +14,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 from tables import FOLDER
 
-from helpers.authoring import repository_url
-from helpers.authoring.lesson_source import sources
-from helpers.authoring.links import Term
+from helpers.authoring.build.lesson_source import sources
+from helpers.authoring.inspect.links import Term
+from helpers.authoring.publish import repository_url
 from helpers.course import ROOT
 from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
 from helpers.site.course_index import SiteLesson

@@ -14,8 +14,8 @@ from conftest import git
 
 from helpers import check_log
 from helpers.check_log import Result
-from helpers.checking import panel
-from helpers.checking.verdicts import RIGHT
+from helpers.checking.judge.verdicts import RIGHT
+from helpers.checking.show import panel
 from helpers.notebooks import grade_id
 from helpers.student import kernel, solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
@@ -134,7 +134,7 @@ def test_the_best_try_at_an_exercise_counts_and_tries_count_once():
 
 def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept):
     from helpers.checking.check import Check
-    from helpers.checking.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict
+    from helpers.checking.judge.verdicts import AS_GIVEN, NOT_ALLOWED, RIGHT, Verdict
     from helpers.exercises import load_lesson
 
     class Runs:

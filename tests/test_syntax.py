@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from helpers.checking.syntax import (
+from helpers.checking.read.syntax import (
     DEEPEST,
     LARGEST_INTEGER,
     LONGEST,

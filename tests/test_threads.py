@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from helpers import threads
-from helpers.authoring import building
+from helpers.authoring.build import building
 from helpers.course import TRAINING_STEPS
 from helpers.progress import progress
 from helpers.threads import with_best_threads

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.authoring.lesson_source import sources
-from helpers.authoring.numbers import printed
+from helpers.authoring.build.lesson_source import sources
+from helpers.authoring.inspect.unsupported_numbers import printed
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
 
 LESSONS = ["01_dot_product_attention", "02_queries_keys_values", "03_scaling", "04_multi_head", "05_masking"]

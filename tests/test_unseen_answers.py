@@ -13,13 +13,13 @@ from functools import cache
 import pytest
 from written_answers import RIGHT, WRONG, written_answers
 
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.authoring.mutant_verdicts import Feedback, feedback_on
-from helpers.checking.answers import run
-from helpers.checking.by_hand import watched
-from helpers.checking.cell_scan import scan_cell
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.verdicts import judge
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.authoring.inspect.mutant_verdicts import Feedback, feedback_on
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import judge
+from helpers.checking.read.cell_scan import scan_cell
+from helpers.checking.run.answers import run
+from helpers.checking.run.by_hand import watched
 
 LESSONS = {source.name[:2]: source for source in sources()}
 pytestmark = pytest.mark.deep

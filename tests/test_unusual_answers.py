@@ -10,8 +10,8 @@ from conftest import answer_notebook, solved
 from stand_in import StandIn
 from written_answers import written_answers
 
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.verdicts import RIGHT
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import RIGHT
 from helpers.exercises import lesson_names, load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.judging import judge_submission

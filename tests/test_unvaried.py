@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 import torch
 
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.authoring.unvaried import settings_never_varied, unvaried
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.authoring.inspect.untested_settings import settings_never_varied, unvaried
 from helpers.exercises.exercise import Aspect
 
 

@@ -15,7 +15,7 @@ import pytest
 from conftest import git
 
 from helpers import update
-from helpers.authoring.student_zip import NAME, Commit, record_of
+from helpers.authoring.publish.student_zip import NAME, Commit, record_of
 from helpers.course import ROOT
 from helpers.merge import merge, write_notebook
 from helpers.trust import is_trusted, sign

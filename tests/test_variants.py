@@ -3,7 +3,7 @@
 import pytest
 from tables import FOLDER, table
 
-from helpers.authoring.mistakes import Accepted, BadEdit, EquivalentMutant, Mistake, read_mistakes
+from helpers.authoring.build.mistakes import Accepted, BadEdit, EquivalentMutant, Mistake, read_mistakes
 
 CELL = """class Doubler:
     def __init__(self):

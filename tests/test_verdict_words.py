@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from helpers.checking.answers import run
-from helpers.checking.by_hand import watched
-from helpers.checking.cell_scan import scan_cell
-from helpers.checking.keys import ExerciseKey, KnownMistake
-from helpers.checking.messages import MAY_BE_THE_SAME, SAME_CAUSE
-from helpers.checking.panel import as_html, as_text
-from helpers.checking.verdicts import NOT_ALLOWED, judge
+from helpers.checking.judge.keys import ExerciseKey, KnownMistake
+from helpers.checking.judge.messages import MAY_BE_THE_SAME, SAME_CAUSE
+from helpers.checking.judge.verdicts import NOT_ALLOWED, judge
+from helpers.checking.read.cell_scan import scan_cell
+from helpers.checking.run.answers import run
+from helpers.checking.run.by_hand import watched
+from helpers.checking.show.panel import as_html, as_text
 from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise
 from helpers.grading.reports.pages import marked as marked_on_pages

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from helpers import device
-from helpers.authoring.make_keys import make_key
-from helpers.checking.answers import run
+from helpers.authoring.build.make_keys import make_key
 from helpers.checking.check import CheckFailed, start
-from helpers.checking.panel import as_html, as_text
-from helpers.checking.program_slice import slice_of
-from helpers.checking.verdicts import NO_ANSWER, NOT_STARTED, RIGHT, WRONG, judge
+from helpers.checking.judge.verdicts import NO_ANSWER, NOT_STARTED, RIGHT, WRONG, judge
+from helpers.checking.read.program_slice import slice_of
+from helpers.checking.run.answers import run
+from helpers.checking.show.panel import as_html, as_text
 from helpers.course import DEVICE
 from helpers.exercises import Draw
 
@@ -249,7 +249,7 @@ def test_the_keyboard_interrupt_of_the_stop_button_passes():
 
 
 def test_no_answer_is_said_in_words():
-    from helpers.checking.verdicts import no_answer
+    from helpers.checking.judge.verdicts import no_answer
 
     result = no_answer(CHECK.lesson["raw_weights"], "The check did not finish in time.")
     assert (result.state, result.points) == (NO_ANSWER, 0)

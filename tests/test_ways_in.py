@@ -16,8 +16,9 @@ import yaml
 from conftest import FIRST, answer_notebook, git, solved
 
 from helpers import update
-from helpers.authoring import readme_table, repository_url
-from helpers.authoring.student_zip import fill_students_repository, make_bundle
+from helpers.authoring.build import readme_table
+from helpers.authoring.publish import repository_url
+from helpers.authoring.publish.student_zip import fill_students_repository, make_bundle
 from helpers.student import colab
 from helpers.student.lessons import lessons
 
@@ -283,7 +284,7 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_readmes_table_of_lessons_is_that_of_the_notebooks():
     assert readme_table.with_table(README, lessons()) == README, (
-        "make build, or python -m helpers.authoring.readme_table"
+        "make build, or python -m helpers.authoring.build.readme_table"
     )
     assert f"| {sum(len(one.exercises) for one in lessons())} exercises in notebooks |" in README
 

@@ -6,16 +6,16 @@ import argparse
 import sys
 from pathlib import Path
 
-from helpers.authoring.building import BrokenLesson, build
-from helpers.authoring.check_answers import fresh_seeds, misjudged
-from helpers.authoring.inspection import inspect, inspect_course, to_come
-from helpers.authoring.lesson_source import sources
-from helpers.authoring.make_keys import BrokenReference
-from helpers.authoring.minutes import minutes
-from helpers.authoring.mistakes import BadEdit
-from helpers.authoring.prose import findings_by_rule
-from helpers.authoring.readme_table import write_table
-from helpers.authoring.unvaried import unvaried
+from helpers.authoring.build.building import BrokenLesson, build
+from helpers.authoring.build.lesson_source import sources
+from helpers.authoring.build.make_keys import BrokenReference
+from helpers.authoring.build.minutes import minutes
+from helpers.authoring.build.mistakes import BadEdit
+from helpers.authoring.build.readme_table import write_table
+from helpers.authoring.inspect.check_answers import fresh_seeds, misjudged
+from helpers.authoring.inspect.inspection import inspect, inspect_course, to_come
+from helpers.authoring.inspect.prose import findings_by_rule
+from helpers.authoring.inspect.untested_settings import unvaried
 from helpers.exercises import UnknownLesson
 from helpers.grading.errors import GradingError
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
@@ -106,8 +106,8 @@ def _unvaried(args) -> None:
 
 
 def _mutants(args) -> None:
-    from helpers.authoring.mutant_verdicts import judged_mutants, table
-    from helpers.checking.keys import load_key, shipped_path
+    from helpers.authoring.inspect.mutant_verdicts import judged_mutants, table
+    from helpers.checking.judge.keys import load_key, shipped_path
 
     for source in sources(args.lessons):
         key = load_key(source.lesson, shipped_path(source.name), f"Run `make build LESSON={source.name}`.")
@@ -115,7 +115,7 @@ def _mutants(args) -> None:
 
 
 def _exam_key(args) -> int:
-    from helpers.authoring.exam_key import POOL, make_exam_key
+    from helpers.authoring.build.exam_key import POOL, make_exam_key
     from helpers.grading.progress_bars import progress
 
     pool = POOL if args.seeds is None else args.seeds
@@ -170,7 +170,7 @@ def _demo_class(args) -> None:
 
 
 def _release(args) -> None:
-    from helpers.authoring.student_zip import last_commit, make_bundle, uncommitted
+    from helpers.authoring.publish.student_zip import last_commit, make_bundle, uncommitted
 
     path = make_bundle(with_solutions=args.with_solutions)
     commit, left_out = last_commit(), uncommitted()
@@ -183,14 +183,14 @@ def _release(args) -> None:
 
 
 def _students_repository(args) -> None:
-    from helpers.authoring.student_zip import fill_students_repository
+    from helpers.authoring.publish.student_zip import fill_students_repository
 
     print(fill_students_repository(args.folder))
 
 
 def _home(args) -> int:
-    from helpers.authoring.building import release
-    from helpers.authoring.repository_url import BadAddress, set_home
+    from helpers.authoring.build.building import release
+    from helpers.authoring.publish.repository_url import BadAddress, set_home
     from helpers.course import NOTEBOOKS
 
     try:

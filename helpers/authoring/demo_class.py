@@ -16,9 +16,9 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import MissingEntry
 
-from helpers.authoring.exam_key import make_exam_key
-from helpers.authoring.lesson_source import NOTEBOOKS, Answers, Source, sources
-from helpers.authoring.mistakes import Accepted, Mistake, Variant
+from helpers.authoring.build.exam_key import make_exam_key
+from helpers.authoring.build.lesson_source import NOTEBOOKS, Answers, Source, sources
+from helpers.authoring.build.mistakes import Accepted, Mistake, Variant
 from helpers.grading.commands import register
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import exam_key_path

@@ -13,17 +13,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.authoring.check_answers import misjudged
-from helpers.authoring.exam_key import save_exam_key
-from helpers.authoring.lesson_source import Source
-from helpers.authoring.make_keys import make_keys
-from helpers.authoring.mistakes import StudentMistake, Variant
-from helpers.authoring.student_mistakes import as_toml, require_sandbox
-from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import scan_submission
-from helpers.checking.keys import AnswerKey, BadKey, key_as_bytes, shipped_path
-from helpers.checking.program_slice import CodeCell
-from helpers.checking.syntax import cell_of
+from helpers.authoring.build.exam_key import save_exam_key
+from helpers.authoring.build.lesson_source import Source
+from helpers.authoring.build.make_keys import make_keys
+from helpers.authoring.build.mistakes import StudentMistake, Variant
+from helpers.authoring.build.student_mistakes import as_toml, require_sandbox
+from helpers.authoring.inspect.check_answers import misjudged
+from helpers.checking.judge.keys import AnswerKey, BadKey, key_as_bytes, shipped_path
+from helpers.checking.read.cell_scan import scan_submission
+from helpers.checking.read.program_slice import CodeCell
+from helpers.checking.read.syntax import cell_of
+from helpers.checking.run.answers import Answer
 from helpers.course import SHIPPED_SEED, write_whole
 from helpers.grading.exam import HIDDEN, ExamKey, exam_key_path, load_exam_key
 from helpers.grading.records import digest_of_wrong, verdict_of

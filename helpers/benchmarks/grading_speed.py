@@ -28,9 +28,9 @@ import nbformat
 import psutil
 from nbformat.notebooknode import NotebookNode
 
+from helpers.authoring.build.lesson_source import ROOT, Answers, Source, sources
+from helpers.authoring.build.mistakes import Accepted, Mistake
 from helpers.authoring.demo_class import by_exercise
-from helpers.authoring.lesson_source import ROOT, Answers, Source, sources
-from helpers.authoring.mistakes import Accepted, Mistake
 from helpers.grading.gradebook import Marks
 from helpers.notebooks import filled_in
 

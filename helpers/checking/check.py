@@ -16,17 +16,28 @@ from IPython import get_ipython
 from IPython.display import display
 
 from helpers import check_log
-from helpers.checking import answers, panel, predictions
-from helpers.checking.by_hand import watched
-from helpers.checking.cell_scan import CellScan, scan_cell
-from helpers.checking.finished_parts import parts_imported, sources_for
-from helpers.checking.isolation import NothingDefined, run_alone
-from helpers.checking.kernel_state import KernelState, TimeLimitExceeded, time_limit
-from helpers.checking.keys import AnswerKey, BadKey, load_key, shipped_path
-from helpers.checking.program_slice import ELSEWHERE, ProgramSlice, slice_of
-from helpers.checking.syntax import cell_of
-from helpers.checking.verdicts import AS_GIVEN, NO_ANSWER, NOT_STARTED, RIGHT, Verdict, judge, no_answer, not_started
-from helpers.checking.waiting import Waiting
+from helpers.checking.judge import predictions
+from helpers.checking.judge.keys import AnswerKey, BadKey, load_key, shipped_path
+from helpers.checking.judge.verdicts import (
+    AS_GIVEN,
+    NO_ANSWER,
+    NOT_STARTED,
+    RIGHT,
+    Verdict,
+    judge,
+    no_answer,
+    not_started,
+)
+from helpers.checking.read.cell_scan import CellScan, scan_cell
+from helpers.checking.read.finished_parts import parts_imported, sources_for
+from helpers.checking.read.program_slice import ELSEWHERE, ProgramSlice, slice_of
+from helpers.checking.read.syntax import cell_of
+from helpers.checking.run import answers
+from helpers.checking.run.by_hand import watched
+from helpers.checking.run.isolation import NothingDefined, run_alone
+from helpers.checking.run.kernel_state import KernelState, TimeLimitExceeded, time_limit
+from helpers.checking.show import panel
+from helpers.checking.show.waiting import Waiting
 from helpers.course import VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
 from helpers.text import number

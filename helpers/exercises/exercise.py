@@ -103,13 +103,13 @@ class Exercise:
     exercise has. What the bug gets right pays only beside something that it gets wrong.
 
     stars: difficulty, 1 to 3. minutes: how long it takes. forbidden: names that the solution cell must
-    not use, each with the sentence that says what to write instead; `checking.syntax` knows other names for the same.
+    not use, each with the sentence that says what to write instead; `checking.read.syntax` knows their other names.
     answered_by: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name.
     builds_on: finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist.
     fixed: settings that its probes never vary, each with the reason why one value is enough; `make check` lists others.
     by_hand: what to write oneself, in a sentence; "" where all of torch may be used. Elementary operators are allowed
     then, and those of `operators` ("softmax"; None allows none at all), and no Python code of torch that computes
-    something (see `checking.by_hand`).
+    something (see `checking.run.by_hand`).
     no_larger: why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`).
     may_be_typed_in: why its answer may be typed in, which the card says; `make check` refuses values that never change.
     """

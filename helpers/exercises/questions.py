@@ -11,8 +11,8 @@ They are data, in helpers/lessons/lNN_topic/questions.toml:
     asks = "What is the shape of the scores? (lesson 2)"
     A = ["The answer on the card", "What is so."]
 
-The cells that ask about earlier lessons are made from them (see `authoring.recall`), and tests/test_recall.py computes
-their shapes and numbers.
+The cells that ask about earlier lessons are made from them (see `authoring.build.recall`), and tests/test_recall.py
+computes their shapes and numbers.
 """
 
 from __future__ import annotations

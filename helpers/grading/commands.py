@@ -10,7 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from helpers.checking.keys import BadKey
+from helpers.checking.judge.keys import BadKey
 from helpers.course import Limits
 from helpers.exercises import UnknownLesson, load_lesson
 from helpers.grading import backups, review

@@ -1,4 +1,4 @@
-"""A lesson's exam keys, made (see `authoring.exam_key`) from a secret that no student has seen.
+"""A lesson's exam keys, made (see `authoring.build.exam_key`) from a secret that no student has seen.
 
 A submission's code knows the seed of its inputs, and may print it. So a small pool of seeds is derived from the secret,
 which also says who gets which: the same code gets the same seed again, and one seed reveals nothing about the others.
@@ -16,7 +16,7 @@ from nbformat.notebooknode import NotebookNode
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from helpers.checking.keys import AnswerKey, BadKey, key_from_bytes, metadata_of
+from helpers.checking.judge.keys import AnswerKey, BadKey, key_from_bytes, metadata_of
 from helpers.exercises import load_lesson
 from helpers.grading.judging import CheckRun
 

@@ -13,12 +13,12 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
-from helpers.checking import answers
-from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import SubmissionScan
-from helpers.checking.keys import AnswerKey
-from helpers.checking.program_slice import CodeCell
-from helpers.checking.verdicts import WRONG
+from helpers.checking.judge.keys import AnswerKey
+from helpers.checking.judge.verdicts import WRONG
+from helpers.checking.read.cell_scan import SubmissionScan
+from helpers.checking.read.program_slice import CodeCell
+from helpers.checking.run import answers
+from helpers.checking.run.answers import Answer
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Lesson
 from helpers.grading.exam import HIDDEN, REFERENCE, ExamKey, digest_of_work, without_seed

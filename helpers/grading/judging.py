@@ -9,14 +9,14 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from helpers.checking import answers
-from helpers.checking.answers import Answer
-from helpers.checking.cell_scan import CellScan, Finding, SubmissionScan
-from helpers.checking.keys import AnswerKey
-from helpers.checking.predictions import Predicted, predicted
-from helpers.checking.program_slice import ProgramSlice
-from helpers.checking.recognition import unexplained
-from helpers.checking.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
+from helpers.checking.judge.keys import AnswerKey
+from helpers.checking.judge.predictions import Predicted, predicted
+from helpers.checking.judge.recognition import unexplained
+from helpers.checking.judge.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
+from helpers.checking.read.cell_scan import CellScan, Finding, SubmissionScan
+from helpers.checking.read.program_slice import ProgramSlice
+from helpers.checking.run import answers
+from helpers.checking.run.answers import Answer
 from helpers.exercises import Exercise, Lesson
 
 WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""

@@ -11,11 +11,11 @@ import torch
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
-from helpers.checking import panel
-from helpers.checking.answers import Answer
-from helpers.checking.compare import outcome_digest
-from helpers.checking.predictions import MADE, Predicted, predicted
-from helpers.checking.verdicts import AspectVerdict, Verdict
+from helpers.checking.judge.compare import outcome_digest
+from helpers.checking.judge.predictions import MADE, Predicted, predicted
+from helpers.checking.judge.verdicts import AspectVerdict, Verdict
+from helpers.checking.run.answers import Answer
+from helpers.checking.show import panel
 from helpers.exercises import Lesson
 from helpers.exercises.exercise import RECALL
 from helpers.grading.judging import Judged

@@ -25,8 +25,8 @@ from pathlib import Path
 import nbformat
 from sphinx.cmd.build import build_main
 
-from helpers.authoring.links import glossary
-from helpers.authoring.repository_url import home, in_binder, in_colab, site_address
+from helpers.authoring.inspect.links import glossary
+from helpers.authoring.publish.repository_url import home, in_binder, in_colab, site_address
 from helpers.course import ROOT
 from helpers.players import still
 from helpers.site import front_page, indexes, players, postprocess, previews, recorded_runs

@@ -14,8 +14,8 @@ from pathlib import Path
 import nbformat
 from docutils.nodes import make_id
 
-from helpers.authoring.lesson_source import Source
-from helpers.authoring.mistakes import Mistake
+from helpers.authoring.build.lesson_source import Source
+from helpers.authoring.build.mistakes import Mistake
 from helpers.exercises import Exercise, UnknownLesson, load_lesson
 from helpers.student.lessons import LINKED, LessonSummary, from_notebook, plan
 

@@ -13,7 +13,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from helpers.checking.check import Check
-from helpers.checking.panel import as_html
+from helpers.checking.show.panel import as_html
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
-from helpers.authoring.repository_url import archive, in_binder, in_colab, version
+from helpers.authoring.publish.repository_url import archive, in_binder, in_colab, version
 from helpers.course import ROOT
 from helpers.site import render
 from helpers.site.course_index import SiteLesson, levels

@@ -18,8 +18,8 @@ from types import MappingProxyType
 import nbformat
 from markupsafe import Markup
 
-from helpers.authoring.links import Term, slug
-from helpers.authoring.mistakes import Mistake
+from helpers.authoring.build.mistakes import Mistake
+from helpers.authoring.inspect.links import Term, slug
 from helpers.course import ROOT
 from helpers.players import SCRIPTS, title
 from helpers.site import render

@@ -19,11 +19,11 @@ def panels(lesson: str) -> Iterator[str]:
     lesson: a lesson's name or number, or the path of a notebook. The notebook itself is not run and its file is not
     changed, and the points on the start page stay as they are. Raises NotFound where there is no such notebook.
     """
-    from helpers.checking import panel
-    from helpers.checking.cell_scan import scan_submission
     from helpers.checking.check import Check
-    from helpers.checking.predictions import predicted
-    from helpers.checking.program_slice import CodeCell
+    from helpers.checking.judge.predictions import predicted
+    from helpers.checking.read.cell_scan import scan_submission
+    from helpers.checking.read.program_slice import CodeCell
+    from helpers.checking.show import panel
     from helpers.exercises import load_lesson
 
     path = _notebook(lesson)

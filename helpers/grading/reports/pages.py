@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from helpers import theme
-from helpers.checking.panel import STYLE
+from helpers.checking.show.panel import STYLE
 from helpers.text import counted, number, sanitized
 from helpers.text import marked as as_html
 

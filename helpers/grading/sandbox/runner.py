@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
-from helpers.checking.cell_scan import CellScan, SubmissionScan
-from helpers.checking.finished_parts import sources_for
-from helpers.checking.program_slice import CodeCell, ProgramSlice
+from helpers.checking.read.cell_scan import CellScan, SubmissionScan
+from helpers.checking.read.finished_parts import sources_for
+from helpers.checking.read.program_slice import CodeCell, ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.judging import CheckRun

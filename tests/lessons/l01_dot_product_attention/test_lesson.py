@@ -11,7 +11,7 @@ from lesson_harness import skip_with_another_manual
 from scipy.special import softmax
 
 from helpers import ladder, plots
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors

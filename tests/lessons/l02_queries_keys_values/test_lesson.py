@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from lesson_harness import near_with_slopes, printed
 from torch import nn
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.checking import check
 from helpers.data.recorded import recorded
 from helpers.data.toy.phrases import ASKS, KINDS, known_words, phrases

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from helpers import ladder
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import load_key, shipped_path
-from helpers.checking.verdicts import RIGHT, judge
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.checking.judge.keys import load_key, shipped_path
+from helpers.checking.judge.verdicts import RIGHT, judge
+from helpers.checking.run.answers import run
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.parts import scaling

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from lesson_harness import KINDS, copy_attention, near_with_slopes, printed
 from torch import nn
 
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.checking.answers import run
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.checking.run.answers import run
 from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences
 from helpers.lessons.l04_multi_head.exercises import LESSON
 from helpers.parts import multi_head as parts

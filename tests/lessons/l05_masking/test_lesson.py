@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from lesson_harness import KINDS, TOLERANCE, near, near_with_slopes, printed
 from torch import nn
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
 from helpers.parts import masks
 from helpers.plots import diagrams

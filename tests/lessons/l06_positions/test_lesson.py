@@ -9,7 +9,7 @@ import pytest
 import torch
 from lesson_harness import KINDS, near, near_with_slopes, printed
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
 from helpers.parts import multi_head, positions
 

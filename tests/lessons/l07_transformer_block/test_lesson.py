@@ -10,7 +10,7 @@ from lesson_harness import KINDS, encoder, encoder_layer, matching, near, near_w
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.parts import blocks

@@ -12,7 +12,7 @@ from lesson_harness import KINDS, encoder, near, near_with_slopes, printed
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.datasets import Labelled
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import _GRAMMAR, BLAME, PRAISE, reviews

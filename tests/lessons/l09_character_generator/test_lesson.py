@@ -15,10 +15,10 @@ from lesson_harness import KINDS, encoder, near, skip_with_another_manual
 from torch import nn
 
 from helpers import ladder, plots
-from helpers.authoring.lesson_source import Answers, sources
-from helpers.checking.answers import run
-from helpers.checking.keys import ExerciseKey
-from helpers.checking.verdicts import judge
+from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.checking.judge.keys import ExerciseKey
+from helpers.checking.judge.verdicts import judge
+from helpers.checking.run.answers import run
 from helpers.course import TRAINING_STEPS
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded

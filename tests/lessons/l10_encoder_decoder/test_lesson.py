@@ -12,7 +12,7 @@ from lesson_harness import KINDS, copy_attention, near, near_with_slopes, printe
 from torch import nn
 
 from helpers import plots
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.build.lesson_source import sources
 from helpers.data.toy.numerals import spell_english, spell_german
 from helpers.parts import encoder_decoder
 from helpers.parts.masks import causal_mask

@@ -8,7 +8,7 @@ import pytest
 import torch
 from lesson_harness import printed
 
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.build.lesson_source import sources
 from helpers.data import store
 from helpers.data.recorded import recorded
 from helpers.data.toy.five_sentences import CODE, SENTENCES

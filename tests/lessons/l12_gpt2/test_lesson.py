@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data import store
 from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded

@@ -6,7 +6,7 @@ import re
 import torch
 from lesson_harness import printed
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.toy.reviews import BLAME, PRAISE
 
 SOURCE = sources(["13_before_transformers"])[0]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from lesson_harness import printed
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.parts import bert

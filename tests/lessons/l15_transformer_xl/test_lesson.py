@@ -6,7 +6,7 @@ import pytest
 import torch
 from lesson_harness import printed
 
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.build.lesson_source import sources
 from helpers.data.recorded import recorded
 from helpers.parts import transformer_xl
 from helpers.training import enwik8_xl

@@ -9,7 +9,7 @@ import pytest
 import torch
 from lesson_harness import numbers, printed
 
-from helpers.authoring.lesson_source import sources
+from helpers.authoring.build.lesson_source import sources
 from helpers.data.recorded import recorded
 from helpers.parts import big
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from lesson_harness import after, printed
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.reference import llama_reference
 from helpers.exercises import load_lesson
 from helpers.parts import llama

@@ -9,7 +9,7 @@ import torch
 from lesson_harness import after, printed
 from tables import table
 
-from helpers.authoring.lesson_source import Answers, sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.exercises import load_lesson
 from helpers.parts import induction

@@ -67,7 +67,7 @@ def prepare(about: dict) -> str:
     try:
         import torch
 
-        from helpers.checking import isolation
+        from helpers.checking.run import isolation
         from helpers.exercises import load_lesson
 
         for name in ("numpy.ctypeslib", "helpers.lesson"):  # which answers and setup cells import

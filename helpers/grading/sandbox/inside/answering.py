@@ -139,7 +139,8 @@ def carry_out(request: dict, say: Callable[[dict], dict]) -> None:
     An answer is built before anything is known of its inputs. Then each order has a ticket, which the line that follows
     it shows, so that a line that somebody else wrote is known; and it may have a seed, with the aspects to run.
     """
-    from helpers.checking import answers, cell_scan, isolation, program_slice
+    from helpers.checking.read import cell_scan, program_slice
+    from helpers.checking.run import answers, isolation
     from helpers.exercises import load_lesson
 
     lesson = load_lesson(request["lesson"])

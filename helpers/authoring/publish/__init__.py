@@ -1,0 +1,1 @@
+"""What students get (student_zip.py), and where the course is published (repository_url.py)."""

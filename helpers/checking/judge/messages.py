@@ -1,0 +1,239 @@
+"""What to say beside each aspect that fails: the first of `RULES` that has something to say speaks.
+
+A rule looks at one failure and at what was said of those above it, and returns a sentence, or None where it does not
+apply. Order matters: a new rule goes before those whose words its own shall replace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+
+from helpers.checking.judge.compare import same_outcome
+from helpers.checking.judge.diagnosis import difference as difference_of
+from helpers.checking.judge.diagnosis import without_gradient
+from helpers.checking.judge.error_words import meaning
+from helpers.checking.judge.recognition import Comparison, Explained
+from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
+from helpers.exercises.exercise import TEXT, Aspect, Kind
+from helpers.text import listed
+
+SAME_CAUSE = "The same cause as above."
+MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
+OF_WRONG_VALUES = "The values above are wrong, so their gradients are too: fix the values first."
+HOLDS_ELSEWHERE = " Your answer is right in {}: look at what is different in {}."
+CUT_OR_WRONG = (
+    " Look for a part of the graph that is cut (detach(), .data, no_grad(), item() or NumPy), and whether your result "
+    "is right on such inputs."
+)
+LIKE = "On these inputs your result is that of a known mistake: {}."
+WRONG_NUMBERS = "The numbers are wrong."
+MISNAMED = (
+    "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
+    "shapes of its parameters are."
+)
+META = " (`meta` is the check's stand-in for a GPU.)"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An aspect that fails, with its outcome and the right one. later: a value aspect above it fails too."""
+
+    aspect: Aspect
+    outcome: Outcome
+    target: Outcome
+    later: bool
+
+    @cached_property
+    def presumes(self) -> bool:
+        """Is what would be said of its values, or of gradients, so only where the values above are right?"""
+        return self.later and bool(self.aspect.missed or any(map(self.aspect.is_gradient, self.target.tensors)))
+
+    @cached_property
+    def difference(self) -> tuple[str, bool]:
+        """How the outcome differs from the right one, and whether that is of a kind, and not only where numbers do."""
+        aspect = replace(self.aspect, missed="") if self.presumes else self.aspect
+        return difference_of(aspect, self.outcome, self.target)
+
+
+@dataclass
+class Context:
+    """What is known of the whole answer, and what has been said so far, from above to below.
+
+    explained: by aspect, the known mistakes that are named. similar: those whose numbers show there. above: the
+    failures of which something has been said. causes: what was said of them, or their errors.
+    """
+
+    comparison: Comparison
+    explained: Explained
+    similar: Explained
+    above: list[Failure] = field(default_factory=list)
+    causes: set[str] = field(default_factory=set)
+
+    def message(self, failure: Failure) -> str:
+        """What to say of the next failure. A cause is explained once, where it is met first."""
+        sentence = next(said for rule in RULES if (said := rule(failure, self)) is not None)
+        # The same error may come from another line, or with other words around it
+        cause = (failure.outcome.says if self.raised(failure) else "") or sentence
+        repeated = cause in self.causes
+        self.causes |= {cause} - {MAY_BE_THE_SAME}
+        self.above.append(failure)
+        return SAME_CAUSE if repeated else sentence
+
+    def raised(self, failure: Failure) -> bool:
+        """Did it raise, and is no known mistake the reason?"""
+        return failure.outcome.state == RAISED and failure.aspect.name not in self.explained
+
+    @property
+    def unused(self) -> str:
+        """On what the result does not seem to depend, in a sentence; "" where there is nothing, or it has been said."""
+        return "" if f"{WRONG_NUMBERS} {self._unused}" in self.causes else self._unused
+
+    @cached_property
+    def _unused(self) -> str:
+        cut = (without_gradient(*each) for each in self.comparison.failures if each[1].state == ANSWERED)
+        return next((f"{sentence}, as if your result did not depend on it." for sentence in cut if sentence), "")
+
+    @cached_property
+    def values_raise(self) -> bool:
+        """Does a value aspect raise?"""
+        return any(outcome.state == RAISED for aspect, outcome, _ in self.comparison.failures if not aspect.side)
+
+    @cached_property
+    def misnamed(self) -> bool:
+        """Did a module's parameters come out with other names or shapes than the reference's?"""
+        return any(_names_differ(*each) for each in self.comparison.failures)
+
+
+def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
+    """What to say beside each aspect that fails, by its name."""
+    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
+    said, values_above = {}, False
+    for aspect, outcome, target in comparison.failures:
+        said[aspect.name] = context.message(Failure(aspect, outcome, target, values_above and not aspect.side))
+        values_above |= not aspect.side
+    return said
+
+
+# ------------------------------------------------------------------------------------------------- rules
+
+
+def named_mistake(failure: Failure, context: Context) -> str | None:
+    """A known mistake explains it."""
+    mistake = context.explained.get(failure.aspect.name)
+    return mistake.says if mistake else None
+
+
+def error(failure: Failure, context: Context) -> str | None:
+    """An error, what it means and where it was raised. One that the values raise too is shown once."""
+    aspect = failure.aspect
+    if not context.raised(failure):
+        return None
+    if aspect.side and context.values_raise and any(map(context.raised, context.above)):
+        return SAME_CAUSE
+    own = aspect.side and aspect.kind is not Kind.ARGUMENT and not context.values_raise
+    return _error_message(failure.outcome, aspect.missed if own else "")
+
+
+def other_names(failure: Failure, context: Context) -> str | None:
+    """Values of a module whose weights could not be filled in by name."""
+    answered = failure.outcome.state == ANSWERED and not failure.aspect.side
+    return MISNAMED if context.misnamed and answered else None
+
+
+def gradients_of_wrong_values(failure: Failure, context: Context) -> str | None:
+    """Gradients of values that are wrong as well."""
+    above = any(each.outcome.state == ANSWERED and not each.aspect.side for each in context.above)
+    if not above or failure.outcome.state != ANSWERED or failure.aspect.kind is not Kind.GRADIENT:
+        return None
+    return f"{context.unused} {OF_WRONG_VALUES}".lstrip()
+
+
+def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
+    """A difference that has a name: a factor, an exchange of axes, another shape."""
+    difference, of_a_kind = failure.difference
+    return difference if of_a_kind else None
+
+
+def presumably_the_same(failure: Failure, context: Context) -> str | None:
+    """Nothing but wrong numbers, where what could be said presumes that the values above are right."""
+    return MAY_BE_THE_SAME if failure.presumes else None
+
+
+def similar_mistake(failure: Failure, context: Context) -> str | None:
+    """The numbers of a known mistake that cannot have been made as a whole."""
+    mistake = context.similar.get(failure.aspect.name)
+    return LIKE.format(mistake.title) if mistake else None
+
+
+def nothing_depends_on_it(failure: Failure, context: Context) -> str | None:
+    """Wrong numbers, and a gradient that is 0 everywhere. Said once."""
+    return f"{WRONG_NUMBERS} {context.unused}" if context.unused else None
+
+
+def difference_in_numbers(failure: Failure, context: Context) -> str | None:
+    """Where the numbers differ, and of the first wrong values, in which aspects the values are right."""
+    difference, _ = failure.difference
+    if failure.later or failure.aspect.side:
+        return difference
+    if failure.aspect.kind is Kind.GRADIENT:
+        return f"{difference}{CUT_OR_WRONG}"
+    reference = context.comparison.key.reference
+    right = [f"*{a.name}*" for a in context.comparison.right_values if _shows_values(a, reference[a.name])]
+    elsewhere = HOLDS_ELSEWHERE.format(listed(right), f"*{failure.aspect.name}*")
+    return f"{difference}{elsewhere if right else ''}"
+
+
+Rule = Callable[[Failure, Context], str | None]
+RULES: tuple[Rule, ...] = (
+    named_mistake,
+    error,
+    other_names,
+    gradients_of_wrong_values,
+    difference_of_a_kind,
+    presumably_the_same,
+    similar_mistake,
+    nothing_depends_on_it,
+    difference_in_numbers,
+)
+
+
+# ----------------------------------------------------------------------------------------------- what rules ask
+
+
+def _at_first_cross(comparison: Comparison, recognised: Explained) -> Explained:
+    """The first aspect that fails, with the mistake that is recognised further down, where that spoils it too.
+
+    Its numbers may differ from the mistake's there, in one of several cases; the cause is the same.
+    """
+    first = comparison.wrong[0] if comparison.wrong else None
+    if first is None or not recognised or comparison.outcomes[first.name].state != ANSWERED or first.side:
+        return {}
+    mistake = next(iter(recognised.values()))
+    spoilt = not same_outcome(mistake.outcomes[first.name], comparison.key.reference[first.name], first)
+    return {first.name: mistake} if spoilt else {}
+
+
+def _error_message(outcome: Outcome, missed: str) -> str:
+    where = f" ({outcome.where})" if outcome.where else ""
+    error = outcome.says.partition(" Hint: ")[0]  # torch's hints are for those who debug torch
+    raised = f"Your code raised {error.rstrip('.!')}{where}."
+    if re.search(r"\bmeta\b", error):
+        raised += META
+    says = missed or meaning(error)
+    return f"{says} {raised}" if says else raised
+
+
+def _names_differ(aspect: Aspect, yours: Outcome, target: Outcome) -> bool:
+    """Did a module's parameters come out with other names or shapes than the reference's?"""
+    texts = ((yours.tensors.get(name), goal) for name, goal in target.tensors.items() if goal.dtype == TEXT)
+    return aspect.kind is Kind.PARAMETERS and any(m is not None and not torch.equal(m, goal) for m, goal in texts)
+
+
+def _shows_values(aspect: Aspect, target: Outcome) -> bool:
+    """Does it hold results, and no names or gradients of them?"""
+    return aspect.kind is not Kind.GRADIENT and not any(t.dtype == TEXT for t in target.tensors.values())

@@ -1,0 +1,162 @@
+"""Judging an answer against a key. Needs only data: no student code runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from helpers.checking.judge.compare import close
+from helpers.checking.judge.keys import ExerciseKey
+from helpers.checking.judge.messages import messages
+from helpers.checking.judge.recognition import Comparison, Explained, compare, recognise, was_computed
+from helpers.checking.read.cell_scan import CellScan
+from helpers.checking.run.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, Answer, Outcome
+from helpers.exercises import Exercise
+from helpers.exercises.exercise import Aspect
+from helpers.exercises.tensor_names import in_larger_case
+
+WAITS = "Counts as soon as the values are right."
+
+
+RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
+AS_GIVEN = "unchanged"  # the cell of an exercise with a bug to fix is as it was released
+ON_HOLD = "to be looked at"  # the numbers earn something, and an instructor looks before it counts
+
+
+NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
+HAD_BEFORE = "This was right in the cell as you got it. It counts as soon as a result that was wrong there is right."
+
+
+UNWRITTEN = (
+    "The cell of this exercise still holds the stub, so what the check was given comes from elsewhere. Write the answer"
+    " into the cell of the exercise."
+)
+
+
+@dataclass(frozen=True)
+class AspectVerdict:
+    """One line of a verdict. says: what to look at, empty where the aspect holds.
+
+    waits: it would hold, but pays only once the values are right. pair: target and result as matrices (rows, columns)
+    for a picture, or None.
+    """
+
+    name: str
+    points: float
+    out_of: float
+    held: bool
+    says: str = ""
+    waits: bool = False
+    pair: tuple[torch.Tensor, torch.Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer is worth, and what to tell its author.
+
+    state: RIGHT, WRONG, NOT_STARTED, AS_GIVEN, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or
+    ON_HOLD.
+    mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles;
+    words: what each of them says. explained: they explain all that is wrong. note: what has to be known of the verdict
+    itself, whatever its state.
+    """
+
+    exercise: str
+    state: str
+    points: float
+    out_of: float
+    aspects: tuple[AspectVerdict, ...] = ()
+    mistakes: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    says: str = ""
+    printed: str = field(default="", compare=False)
+    lines_printed: int = field(default=0, compare=False)
+    words: tuple[str, ...] = ()
+    explained: bool = False
+    note: str = ""
+
+
+def not_started(exercise: Exercise, says: str = "") -> Verdict:
+    """The verdict where the stub is still there. says: where the answer may be instead."""
+    return _without_points(exercise, NOT_STARTED, says)
+
+
+def no_answer(exercise: Exercise, says: str) -> Verdict:
+    """The verdict where nothing came that could be judged. says: why."""
+    return _without_points(exercise, NO_ANSWER, says)
+
+
+def _without_points(exercise: Exercise, state: str, says: str = "", waits: bool = False) -> Verdict:
+    lines = tuple(AspectVerdict(aspect.name, 0, aspect.points, False, waits=waits) for aspect in exercise.aspects)
+    return Verdict(exercise.name, state, 0, exercise.points, lines, says=says)
+
+
+def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan = CellScan()) -> Verdict:  # noqa: B008
+    """The verdict on one exercise.
+
+    scan: what the text of the answer shows.
+
+    An aspect holds when its outcome is the reference's. Side aspects (whose right tensors can be guessed) pay only when
+    a value aspect holds or shows a known mistake's numbers: leaving the input alone earns nothing by itself. Where a
+    bug is to be fixed, nothing pays before something holds that the bug spoils.
+    """
+    outcomes = answer.outcomes
+    if all(outcomes[aspect.name].state == NOT_ATTEMPTED for aspect in exercise.aspects):
+        return not_started(exercise, scan.elsewhere)
+    if key.released and scan.program == key.released:
+        return _without_points(exercise, AS_GIVEN, scan.elsewhere or NOT_CHANGED)
+    if scan.stub:
+        return no_answer(exercise, UNWRITTEN)
+    shortcut = scan.shortcut or next((o.says for o in outcomes.values() if o.state == FORBIDDEN), "")
+    if shortcut:
+        verdict = _without_points(exercise, NOT_ALLOWED, shortcut, waits=True)
+    else:
+        comparison = compare(exercise, outcomes, key)
+        recognised, similar = recognise(comparison)
+        verdict = _laid_out(comparison, recognised, messages(comparison, recognised, similar))
+    return replace(verdict, printed=answer.printed, lines_printed=answer.lines_printed)
+
+
+# ------------------------------------------------------------------------------------------------ layout
+
+
+def _laid_out(comparison: Comparison, recognised: Explained, said: Mapping[str, str]) -> Verdict:
+    """The verdict, aspect by aspect, with its points."""
+    exercise, key, right = comparison.exercise, comparison.key, comparison.right
+    computed = was_computed(exercise, right, recognised, key)
+    lines = []
+    for a in exercise.aspects:
+        waits = a.name in right and (a.side or exercise.mend) and not computed
+        counts = a.name in right and not waits
+        pair = None if a.name in right else _pair(a, comparison.outcomes[a.name], key.reference[a.name])
+        says = (HAD_BEFORE if exercise.mend else WAITS) if waits else said.get(a.name, "")
+        lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, pair))
+    mistakes = list({mistake.slug: mistake for mistake in recognised.values()}.values())
+    return Verdict(
+        exercise.name,
+        WRONG if comparison.wrong else RIGHT,
+        sum(line.points for line in lines),
+        exercise.points,
+        tuple(lines),
+        mistakes=tuple(mistake.slug for mistake in mistakes),
+        titles=tuple(mistake.title for mistake in mistakes),
+        words=tuple(mistake.says for mistake in mistakes),
+        explained=bool(recognised) and len(recognised) == len(comparison.wrong),
+    )
+
+
+def _pair(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The first slices of target and result that differ, for a picture, where all shapes are right."""
+    if not aspect.picture or yours.state != ANSWERED:
+        return None
+    pairs = [(goal, yours.tensors.get(name)) for name, goal in target.tensors.items() if not in_larger_case(name)]
+    both = [(goal, mine) for goal, mine in pairs if mine is not None and mine.shape == goal.shape]
+    if len(both) < len(pairs):
+        return None
+    goal, mine = next((pair for pair in both if not close(pair[1], pair[0], aspect)), both[0])
+    while goal.dim() > 2:
+        slices = list(zip(goal, mine, strict=True))
+        goal, mine = next((pair for pair in slices if not close(pair[1], pair[0], aspect)), slices[0])
+    return torch.atleast_2d(goal).double(), torch.atleast_2d(mine).double()

@@ -1,0 +1,1 @@
+"""The panel under a check, and its pictures."""
