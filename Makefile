@@ -166,7 +166,7 @@ read: .full .lesson-if-named env ## Say how long a lesson takes, and what in its
 mutants: .full env ## Judge small changes of a lesson's solution: LESSON=NN_topic, or all
 	$(PY) -m helpers.authoring mutants $(LESSON)
 
-new-lesson: .full .name env ## Start a lesson from the pattern: NAME=NN_topic
+new-lesson: .full .name env ## Start a lesson from the template: NAME=NN_topic
 	$(PY) -m helpers.authoring new $(NAME)
 
 release: .full env ## Make the students' zip, into dist/ (ARGS=--with-solutions: not for a class that is graded)

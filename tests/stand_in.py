@@ -31,9 +31,9 @@ from helpers.checking.run.isolation import NothingDefined, prepare, run_watched
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.batch import Batch
-from helpers.grading.judging import CheckRun
+from helpers.grading.judging import ExerciseRun
 from helpers.grading.sandbox.fork_server import released_code
-from helpers.grading.sandbox.runner import Executed, Work
+from helpers.grading.sandbox.runner import ExecutionRequest, ExecutionResult
 
 ISOLATION = "none (a stand-in)"
 
@@ -51,30 +51,30 @@ class StandIn:
         self._asked, self._lock = load_lesson(self.lesson), threading.Lock()
 
     def execute(
-        self, work: Work, seed: str, only: Collection[str] | None = None, unexplained: object = None
-    ) -> Executed:
+        self, work: ExecutionRequest, seed: str, only: Collection[str] | None = None, unexplained: object = None
+    ) -> ExecutionResult:
         time.sleep(self.delay * random.random())
         with self._lock:  # Python 3.11 cannot make two syntax trees at a time (gh-106905)
             read = scan_submission(self._asked, work.cells, work.released, work.setup)
             self.runs += 1
             asked = [exercise for exercise in self._asked if only is None or exercise.name in only]
             runs = {exercise.name: self._run(exercise, read, self.seed or seed) for exercise in asked}
-        return Executed(runs, read, (), ISOLATION)
+        return ExecutionResult(runs, read, (), ISOLATION)
 
-    def everywhere(self, work: Work, seed: str) -> list[Executed]:
+    def everywhere(self, work: ExecutionRequest, seed: str) -> list[ExecutionResult]:
         return [self.execute(work, seed)]
 
-    def _run(self, exercise: Exercise, read: SubmissionScan, seed: str) -> CheckRun:
+    def _run(self, exercise: Exercise, read: SubmissionScan, seed: str) -> ExerciseRun:
         if read.scans[exercise.name].stub:
-            return CheckRun(absent=True)
+            return ExerciseRun(absent=True)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 # Nothing is forbidden: that holds for the whole process, where another thread may be judging
                 asked = replace(exercise, by_hand=""), read.slices[exercise.name], sources_for(exercise)
                 (answer, stopped, _), (shipped, *_) = run_watched(*asked, [(seed, None), (SHIPPED_SEED, None)])
         except NothingDefined as problem:
-            return CheckRun(says=str(problem), absent=True)
-        return CheckRun(sent=answers.to_wire(answer), says=stopped, shipped=answers.to_wire(shipped))
+            return ExerciseRun(says=str(problem), absent=True)
+        return ExerciseRun(sent=answers.to_wire(answer), says=stopped, shipped=answers.to_wire(shipped))
 
 
 def killed(lesson: str, kills: int) -> None:

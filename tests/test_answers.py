@@ -29,7 +29,7 @@ from helpers.checking.run.answers import (
 )
 from helpers.checking.show.panel import as_text
 from helpers.exercises import UnknownLesson, load_lesson
-from helpers.exercises.aspects import Unmet
+from helpers.exercises.aspects import Fault
 from helpers.exercises.exercise import Aspect, Exercise
 
 LESSON = load_lesson("01_dot_product_attention")
@@ -95,7 +95,7 @@ REDUCED = Exercise(
 
 def counted(tensors):
     if tensors["result"].shape != (2, 3, 3):
-        raise Unmet("Your result is of another shape.")
+        raise Fault("Your result is of another shape.")
     return {"the share of what is positive": (tensors["result"] > 0).double().mean()}
 
 

@@ -107,7 +107,7 @@ def test_a_bubblewrap_that_does_not_work_is_told_apart_from_one_that_is_missing(
 @pytest.mark.deep
 def test_the_files_that_need_a_component_say_so_without_running():
     """As `make test` on a bare machine: the real files, their real fixtures, and no error."""
-    files = ["test_class.py", "test_hostile.py", "test_site.py", "test_batch.py", "test_sandbox.py", "test_bpe.py"]
+    files = [f"test_{name}.py" for name in ("graded_class", "hostile", "site", "batch", "sandbox", "bpe")]
     done = run_tests(ROOT / "tests", "-q", "-m", "needs", *files, PATH="")
     assert done.returncode == 0, done.stdout[-3000:]
     assert "Left out for want of bubblewrap, chromium, postgresql" in done.stdout

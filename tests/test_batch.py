@@ -31,7 +31,7 @@ from helpers.exercises import load_lesson
 from helpers.grading import __main__ as grading_command
 from helpers.grading.commands import USER_ERRORS
 from helpers.grading.errors import GradingError
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import GradebookSession
 from helpers.grading.grader import NOTHING_RAN
 from helpers.grading.journal import Journal
 from helpers.grading.records import digest_of_wrong
@@ -94,13 +94,13 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
     if damage == "notebook":
         (course.folder / "autograded" / "ada" / FIRST / f"{FIRST}.ipynb").unlink()
     elif damage == "gradebook":
-        with Marks(course.folder, FIRST) as marks:
+        with GradebookSession(course.folder, FIRST) as marks:
             marks.gradebook.remove_student("ada")
     elif damage == "journal":
         path = Journal(course.folder, FIRST).path
         path.write_bytes(path.read_bytes()[:-40])  # a crash in the middle of the last line
     elif damage == "mark":
-        with Marks(course.folder, FIRST) as marks:
+        with GradebookSession(course.folder, FIRST) as marks:
             marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").auto_score = 2
             marks.gradebook.db.commit()
     else:
@@ -190,7 +190,7 @@ def a_class(pattern, folder, size):
 
 def everything(course):
     """All that grading leaves: marks, comments, judged notebooks, and the journal without its times."""
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         rows = {
             submission.student.id: (
                 [
@@ -306,7 +306,7 @@ def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresq
     assert len(batch(course).run().graded) == 3
     assert len(batch(course).run().resumed) == 3
     assert not (course.folder / "gradebook.db").exists()
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         assert marks.db_url == postgresql
         predicted = {prediction.name: 0 for prediction in load_lesson(FIRST).predictions}
         deserved = {**FULL, "raw_weights": 1, **predicted}

@@ -15,10 +15,10 @@ from torch.nn import functional as F
 
 from helpers.checking.judge.keys import ExerciseKey
 from helpers.checking.judge.verdicts import NOT_ALLOWED, judge
-from helpers.checking.read.cell_scan import scan_cell
+from helpers.checking.read.cell_scan import forbidden_use, scan_cell
 from helpers.checking.read.syntax import cell_of
 from helpers.checking.run.answers import ANSWERED, FORBIDDEN, run
-from helpers.checking.run.by_hand import DEFINED, UNWATCHED, forbidden_use, watched
+from helpers.checking.run.by_hand import DEFINED, UNWATCHED, watched
 from helpers.exercises.aspects import Forbidden
 from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, SOFTMAX_OPERATORS, Aspect, Exercise
 

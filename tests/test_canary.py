@@ -20,10 +20,10 @@ from helpers.grading.errors import GradingError
 from helpers.grading.exam import REFERENCE
 from helpers.grading.grader import GradedSubmission, work_of
 from helpers.grading.journal import Journal, JournalEntry
-from helpers.grading.judging import CheckRun
-from helpers.grading.sandbox.runner import Executed, SandboxFailed
+from helpers.grading.judging import ExerciseRun
+from helpers.grading.sandbox.runner import ExecutionResult, SandboxFailed
 
-DIED = CheckRun(says="There is no answer: it ended the Python process.")
+DIED = ExerciseRun(says="There is no answer: it ended the Python process.")
 
 
 def nothing_written(course):
@@ -38,7 +38,7 @@ def every_process_dies(work, seed=None):
     """As on a machine whose sandbox hides the course's Python."""
     read = scan_submission(load_lesson(FIRST), work.cells, work.released, work.setup)
     runs = dict.fromkeys(FULL, DIED)
-    return Executed(runs, read, ("the process died in raw_weights",), ISOLATION)
+    return ExecutionResult(runs, read, ("the process died in raw_weights",), ISOLATION)
 
 
 def sandbox_fails(work, seed=None):
@@ -190,9 +190,9 @@ def graded(run, says="", flags=(), problem=""):
     "run, doubtful",
     [
         (DIED, True),
-        (CheckRun(), True),
-        (CheckRun(absent=True), False),
-        (CheckRun(sent="..."), False),
+        (ExerciseRun(), True),
+        (ExerciseRun(absent=True), False),
+        (ExerciseRun(sent="..."), False),
     ],
 )
 def test_what_a_broken_machine_could_have_caused_is_doubtful(run, doubtful):
@@ -202,5 +202,5 @@ def test_what_a_broken_machine_could_have_caused_is_doubtful(run, doubtful):
 
 def test_a_students_text_in_the_message_cannot_steer_the_terminal():
     with pytest.raises(GradingError) as caught:
-        canary.require(REFERENCE, graded(CheckRun(sent="..."), "\x1b[2Jgone", ("\x1b]0;title\x07flag",)))
+        canary.require(REFERENCE, graded(ExerciseRun(sent="..."), "\x1b[2Jgone", ("\x1b]0;title\x07flag",)))
     assert "\x1b" not in str(caught.value) and "gone" in str(caught.value)

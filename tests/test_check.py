@@ -85,7 +85,7 @@ def assert_calm(lesson, notebook):
         if asked.prediction(name) is not None or name == RECALL:
             calm = "nothing answered yet" if name == RECALL else "nothing predicted yet"
         else:
-            calm = "not changed yet" if asked[name].mend else "not attempted"
+            calm = "not changed yet" if asked[name].fixes_bug else "not attempted"
         assert calm in text, (name, text)
         assert calm != "not attempted" or "Write your answer above" in text
         assert errors == []

@@ -20,7 +20,7 @@ from helpers.exercises.exercise import lesson_names
 from helpers.grading import backups, gradebook, late_policy
 from helpers.grading.backups import FOLDER, MAX_BACKUPS, back_up, restore
 from helpers.grading.errors import GradingError, disk_error, explained
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import GradebookSession
 from helpers.grading.journal import Journal
 
 MARKED = {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
@@ -47,7 +47,7 @@ def submissions(file):
 
 def test_the_marks_of_a_submission_are_one_transaction(course, file):
     commits = []
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         event.listen(marks.gradebook.engine, "commit", lambda connection: commits.append(submissions(file)))
         with pytest.raises(ZeroDivisionError), marks._one_transaction():
             marks.gradebook.update_or_create_student("zoe")
@@ -67,7 +67,7 @@ def test_the_marks_of_a_submission_are_one_transaction(course, file):
 
 def test_a_point_given_by_hand_meanwhile_is_seen(course, file):
     batch(course).run()
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         assert marks.scores()["ben"]["check_raw_weights"].automatic == 1
         query(file, "UPDATE grade SET manual_score = 2.5 WHERE auto_score = 1")
         assert marks.scores()["ben"]["check_raw_weights"].counts == 2.5
@@ -252,7 +252,7 @@ def test_a_batch_makes_a_copy_first_unless_there_is_nothing_to_do(course, file):
 
 def test_a_backup_comes_back_and_the_previous_state_is_kept(course, file):
     graded_twice(course)
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         marks.gradebook.remove_student("ada")
     text = restore(course.folder, file, "latest")
     assert course.marks() == MARKED
@@ -287,7 +287,7 @@ def test_nothing_is_restored_while_a_batch_runs(course, file):
 
 
 def test_the_last_twenty_are_kept(course, file):
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         for place in range(MAX_BACKUPS + 3):
             marks.gradebook.update_or_create_student(f"student-{place}")
             copy = back_up(course.folder, file)

@@ -26,7 +26,7 @@ from helpers.grading import judging
 from helpers.grading.grader import work_of
 from helpers.grading.judging import judge_submission
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.runner import Executed, Limits, NoSandbox, Runner, SandboxFailed
+from helpers.grading.sandbox.runner import ExecutionResult, Limits, NoSandbox, Runner, SandboxFailed
 from helpers.grading.submissions.restore import restore
 from helpers.notebooks import check_id, grade_id, without_marks
 
@@ -130,7 +130,7 @@ def submission(attack: Attack, surroundings: Surroundings):
     return work(attack.lesson, (attack.exercise, attack.cell) if attack.cell else (), **texts)
 
 
-def judged(executed: Executed, lesson=FIRST):
+def judged(executed: ExecutionResult, lesson=FIRST):
     return judge_submission(load_lesson(lesson), key_of(lesson), executed.runs, executed.read)
 
 
@@ -173,7 +173,7 @@ def test_an_attack_earns_no_more_than_it_deserves_and_harms_nobody(attack, runne
     full = {exercise.name: exercise.points for exercise in load_lesson(attack.lesson) if exercise.name in run}
     own, points = found.pop(attack.exercise), full.pop(attack.exercise)
     assert own.verdict.points == (points if attack.earns == DESERVED else 0)
-    assert (own.decision == judging.WAITS) == (attack.earns == WAITS)
+    assert (own.decision == judging.NEEDS_REVIEW) == (attack.earns == WAITS)
     assert own.earned == (0 if attack.earns == NOTHING else points)
     assert {name: one.verdict.points for name, one in found.items() if name in run} == full
     assert not any(one.look for one in found.values())

@@ -229,7 +229,7 @@ def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
     """The pattern's exercises, by the project's own linter and formatter, and with labelled doors."""
     path = tmp_path / "helpers" / "lessons" / "l99_doubling" / "exercises.py"
     path.parent.mkdir(parents=True)
-    pattern = Template((new_lesson.PATTERN / "exercises.py.txt").read_text(encoding="utf-8"))
+    pattern = Template((new_lesson.TEMPLATE / "exercises.py.txt").read_text(encoding="utf-8"))
     path.write_text(pattern.substitute(name="99_doubling", title="Doubling", number=99), encoding="utf-8")
     for command in (["check"], ["format", "--check"]):
         settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
@@ -240,7 +240,7 @@ def test_a_new_lesson_begins_with_files_that_are_well_kept(tmp_path):
 
 @pytest.mark.deep
 @pytest.mark.slow
-def test_a_new_lesson_is_built_and_has_nothing_to_mend(tmp_path):
+def test_a_new_lesson_is_built_and_lacks_nothing(tmp_path):
     """In a copy of the course: the commands of the author's guide, in its order."""
     course = tmp_path / "course"
     shutil.copytree(HELPERS, course / "helpers", ignore=shutil.ignore_patterns("__pycache__", "l[0-9][0-9]_*"))

@@ -102,7 +102,7 @@ def test_build_writes_what_the_exercises_declare_into_the_text(tmp_path):
     text = first.script.read_text(encoding="utf-8")
     copy = Source(FIRST, tmp_path)
     older = text.replace(" · 4 points", " · 2 points").replace('"points": 4.0', '"points": 1.0')
-    older = older.replace("★★☆", "★☆☆").replace("mend · ", "").replace("about 75 minutes", "about 10 minutes")
+    older = older.replace("★★☆", "★☆☆").replace("fix · ", "").replace("about 75 minutes", "about 10 minutes")
     copy.script.write_text(older.replace("21 points", "7 points"), encoding="utf-8")
     assert any("other points, stars or minutes" in finding for finding in inspection.stale_notebook(copy))
     write_facts(copy)

@@ -21,7 +21,7 @@ from helpers.checking.run.by_hand import watched
 from helpers.checking.show.panel import as_html, as_text
 from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
-from helpers.grading.judging import CheckRun, judge_run, judge_submission, unexplained_of
+from helpers.grading.judging import ExerciseRun, judge_run, judge_submission, unexplained_of
 from helpers.grading.records import digest_of_wrong, record
 from helpers.grading.sandbox.runner import Runner
 
@@ -289,7 +289,7 @@ def in_an_exam(exercise, written, key):
     """What the grader reads in the line that a process sends."""
     with watched(exercise):
         line = json.dumps(to_wire(run(exercise, written, key.seed)))
-    return judge_run(CheckRun(json.loads(line)), exercise, key, CellScan(), ProgramSlice("", (), ""))
+    return judge_run(ExerciseRun(json.loads(line)), exercise, key, CellScan(), ProgramSlice("", (), ""))
 
 
 @pytest.mark.parametrize("lesson, name", EXERCISES, ids=lambda part: getattr(part, "name", part))

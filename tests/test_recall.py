@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import torch
-from test_kinds import Angry
+from test_fixes_and_predictions import Angry
 from torch import nn
 
 from helpers.authoring.build.lesson_source import sources

@@ -8,7 +8,7 @@ from graded import OUT_OF, WRONG, batch, command
 
 from helpers.exercises import load_lesson
 from helpers.grading.errors import GradingError
-from helpers.grading.gradebook import Marks, judged_path
+from helpers.grading.gradebook import GradebookSession, judged_path
 from helpers.grading.journal import Journal
 from helpers.grading.summary import UNKNOWN, in_words
 from helpers.text import number
@@ -57,7 +57,7 @@ def test_a_first_grading_has_nothing_to_compare_with(course):
 
 def test_points_given_by_hand_stay_and_are_shown(course):
     batch(course).run()
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").manual_score = 2.5
         marks.gradebook.db.commit()
     hand_in_anew(course)
@@ -65,7 +65,7 @@ def test_points_given_by_hand_stay_and_are_shown(course):
     ben = next(one for one in summary.regraded if one.student == "ben")
     assert (ben.before, ben.after) == (OUT_OF - 0.5, OUT_OF - 0.5)
     assert "1 → 3 of 3; 2.5 given by hand stay" in summary.as_text()
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         assert marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").score == 2.5
 
 
@@ -74,7 +74,7 @@ def test_a_changed_key_is_named_as_the_reason(course):
     journal = Journal(course.folder, FIRST)
     key = journal.read()["ada"].key
     journal.path.write_text(journal.path.read_text().replace(key, "0" * 64))
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").auto_score = 2
         marks.gradebook.db.commit()
     (ada,) = [one for one in batch(course).run(dry_run=True).regraded if one.changes]

@@ -31,9 +31,9 @@ from helpers.checking.show.panel import without_style
 from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.csv_tables import as_csv
-from helpers.grading.gradebook import Marks, judged_path
+from helpers.grading.gradebook import GradebookSession, judged_path
 from helpers.grading.journal import Journal
-from helpers.grading.judging import Judged
+from helpers.grading.judging import JudgedExercise
 from helpers.grading.records import panel_of, record
 from helpers.grading.reports import export
 from helpers.grading.reports.class_summary import histogram, summarize, timeline
@@ -56,7 +56,7 @@ LESSON = load_lesson(FIRST)
 ANSWERS = Answers(SOURCE)
 COMMON = next(v for v in SOURCE.variants(Mistake) if v.name == "softmaxed")
 CELLS = len(FULL) + len(LESSON.predictions)
-TO_FIX = sum(exercise.mend for exercise in LESSON)
+TO_FIX = sum(exercise.fixes_bug for exercise in LESSON)
 UNKNOWN = "def raw_weights(x):\n    return 7.25 * x @ x.mT + 3"
 
 
@@ -71,7 +71,7 @@ def course(pattern, tmp_path_factory):
     course.submit("nil", answer_notebook(FIRST))
     course.submit("zip", answer_notebook(FIRST)).write_bytes(b"PK\x03\x04")
     assert not batch(course, jobs=1).run().failed
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         marks.gradebook.update_or_create_student("ada", first_name="Ada", last_name=HOSTILE[:60])
         marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ben").manual_comment = f"See {HOSTILE}"
         marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "cem").manual_score = 2.5
@@ -158,7 +158,7 @@ def test_a_record_gives_the_panel_that_its_verdict_gives():
     known = {"mistakes": ("softmaxed",), "titles": ("`softmax` twice",), "words": ("Once is enough.",)}
     printed = {"printed": "one\n<b>two", "lines_printed": 40, "note": "A note."}
     verdict = Verdict("raw_weights", WRONG, 0, 3, aspects, says="Words.", **known, **printed)
-    kept = json.loads(json.dumps(record(Judged(verdict))))
+    kept = json.loads(json.dumps(record(JudgedExercise(verdict))))
     assert panel_of(kept, LESSON) == without_style(verdict)
 
 
@@ -166,7 +166,7 @@ CONTROLS = "\x1b[2J\x1b]0;t\x07a\u202eb\u2066c\ud800d\x00e\x9b1m"
 
 
 def test_templates_and_filters_escape_text_and_drop_control_characters():
-    kept = record(Judged(Verdict("raw_weights", WRONG, 1, 3, says=CONTROLS)))
+    kept = record(JudgedExercise(Verdict("raw_weights", WRONG, 1, 3, says=CONTROLS)))
     cell = GradedCell("raw_weights", 1, 3, record=kept, code=CONTROLS, comment=f"<img src=x>{CONTROLS}")
     result = StudentResult(Student("s", f"<script>{CONTROLS}"), 1, 3, 0, (cell,), (CONTROLS,))
     pages = [feedback_page(LESSON, result), report_page(LESSON, [result])]
@@ -320,7 +320,7 @@ def answered(student, exercise="raw_weights", **fields):
     cell = {key: fields.pop(key) for key in ("code", "score", "out_of", "waits") if key in fields}
     result = {key: fields.pop(key) for key in ("handed_in", "due", "late", "penalty") if key in fields}
     shape, size = cell_of(cell.get("code", "")).shape
-    kept = {**record(Judged(Verdict(exercise, WRONG, 1, 3))), "shape": shape, "size": size, **fields}
+    kept = {**record(JudgedExercise(Verdict(exercise, WRONG, 1, 3))), "shape": shape, "size": size, **fields}
     made = GradedCell(exercise, cell.pop("score", 1.0), cell.pop("out_of", 3.0), record=kept, **cell)
     penalty = result.pop("penalty", 0.0)
     return StudentResult(Student(student, student.title()), made.score, made.out_of, penalty, (made,), **result)
@@ -337,7 +337,7 @@ def same_code(students):
 
 def test_each_mistake_of_an_exercise_is_shown_with_its_own_words():
     names = {"mistakes": ("first", "second"), "titles": ("One", "Two"), "words": ("Words of one.", "Words of two.")}
-    two = record(Judged(Verdict("raw_weights", WRONG, 1, 3, **names)))
+    two = record(JudgedExercise(Verdict("raw_weights", WRONG, 1, 3, **names)))
     groups = summary_of("raw_weights", LESSON, [answered("ada", mistakes=two["mistakes"])]).mistakes
     assert [(group.title, group.says) for group in groups] == [("One", "Words of one."), ("Two", "Words of two.")]
 

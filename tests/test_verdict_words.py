@@ -14,7 +14,7 @@ from helpers.checking.read.cell_scan import scan_cell
 from helpers.checking.run.answers import run
 from helpers.checking.run.by_hand import watched
 from helpers.checking.show.panel import as_html, as_text
-from helpers.exercises.aspects import Unmet, any_device, built, gradient, input_left_alone, parameters, values
+from helpers.exercises.aspects import Fault, any_device, built, gradient, input_left_alone, parameters, values
 from helpers.exercises.exercise import Aspect, Exercise
 from helpers.grading.reports.pages import marked as marked_on_pages
 from helpers.text import marked, without_emphasis
@@ -336,7 +336,7 @@ def test_numbers_that_cannot_be_there_by_chance_name_a_mistake():
 def test_errors_are_compared_in_all_their_words():
     def refusing(text):
         def probe(answer, draw):
-            raise Unmet(text + answer())
+            raise Fault(text + answer())
 
         return probe
 

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
         (_unvaried, "list the settings that an exercise's probes never vary"),
         (_mutants, "judge small changes of the solution, and say which keep all points"),
         (_exam_key, "make the secret key that a lesson is graded with"),
-        (_new, "start a lesson from the pattern"),
+        (_new, "start a lesson from the template"),
         (_name_mistake, "make a known mistake of a wrong answer that the report shows"),
         (_demo_class, "make thirty submissions to try grading on"),
         (_release, "make the students' bundle, a zip in dist/"),

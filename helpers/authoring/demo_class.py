@@ -22,7 +22,7 @@ from helpers.authoring.build.mistakes import Accepted, Mistake, Variant
 from helpers.grading.commands import register
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import exam_key_path
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import GradebookSession
 from helpers.grading.journal import Journal
 from helpers.notebooks import filled_in, without_marks
 
@@ -54,7 +54,7 @@ def make(lesson: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / file).write_bytes(data)
-    with Marks(Path.cwd(), lesson) as marks:
+    with GradebookSession(Path.cwd(), lesson) as marks:
         for name in NAMES:
             first, last = name.split(" ")
             marks.gradebook.update_or_create_student(student_id(name), first_name=first, last_name=last)
@@ -79,7 +79,7 @@ def ready_to_grade(root: Path, lesson: str) -> None:
 
 def remove(lesson: str) -> None:
     """Take the class away: files, marks, pages."""
-    with Marks(Path.cwd(), lesson) as marks:
+    with GradebookSession(Path.cwd(), lesson) as marks:
         for name in map(student_id, NAMES):
             with contextlib.suppress(MissingEntry):
                 marks.gradebook.remove_student(name)

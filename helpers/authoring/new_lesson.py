@@ -1,4 +1,4 @@
-"""Starting a lesson from the pattern: the files beside this one, in pattern/."""
+"""Starting a lesson from the template: the files beside this one, in template/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from string import Template
 
 from helpers.course import ROOT, SOLUTIONS, lesson_folder
 
-PATTERN = Path(__file__).with_name("pattern")
+TEMPLATE = Path(__file__).with_name("template")
 
 
 def new_lesson(name: str) -> None:
@@ -25,8 +25,8 @@ def new_lesson(name: str) -> None:
     there = [path for path in files if path.exists()]
     if there:
         raise SystemExit(f"{there[0].relative_to(ROOT)} is there already; nothing was changed.")
-    for path, pattern in files.items():
+    for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(Template((PATTERN / pattern).read_text(encoding="utf-8")).substitute(words), encoding="utf-8")
+        path.write_text(Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(words), encoding="utf-8")
         print(f"Wrote {path.relative_to(ROOT)}")
     print(f"Next: write, then `make build LESSON={name}`.")

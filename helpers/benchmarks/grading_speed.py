@@ -31,7 +31,7 @@ from nbformat.notebooknode import NotebookNode
 from helpers.authoring.build.lesson_source import ROOT, Answers, Source, sources
 from helpers.authoring.build.mistakes import Accepted, Mistake
 from helpers.authoring.demo_class import by_exercise
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import GradebookSession
 from helpers.notebooks import filled_in
 
 SAMPLE = 1.0  # seconds between two looks at the memory, which take a tenth of a second themselves
@@ -185,7 +185,7 @@ def bench(lesson: str, count: int = 40, theirs: int | None = None) -> int:
             plain = measure(folder, "nbgrader", "autograde", lesson)
         make_course(folder := Path(scratch, "ours"), source, count)
         ours = measure(folder, "helpers.grading", "grade", lesson, "--no-bar")
-        with Marks(folder, lesson) as marks:
+        with GradebookSession(folder, lesson) as marks:
             scores = marks.scores().values()
     _report(ours, count, plain, theirs)
     marked = sum(all(cell.automatic is not None for cell in cells.values()) for cells in scores if cells)

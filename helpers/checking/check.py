@@ -188,7 +188,7 @@ class Check:
         """Says that another cell holds the answer while the exercise's own is as it was released; or ""."""
         own, other = kernel.own(exercise.name)
         as_given = cell_of(own).holds_stub(exercise.name)
-        if exercise.mend:
+        if exercise.fixes_bug:
             with contextlib.suppress(BadKey):
                 as_given = cell_of(own).digest == self._key[exercise.name].released
         return ELSEWHERE.format(name=exercise.name, cell=f"cell {other}") if other and as_given else ""

@@ -37,7 +37,7 @@ ON_WHICH_DEVICE = (
 )
 
 
-class Unmet(Exception):
+class Fault(Exception):
     """A probe saw that the student's code does not do what it must. The text is for the student."""
 
 
@@ -45,16 +45,16 @@ class RaisedIn(Exception):
     """The student's code raised, which is the cause, on further inputs. The text says on which: "with ties"."""
 
 
-class Forbidden(Unmet):
+class Forbidden(Fault):
     """The answer called a function that the exercise is there to replace. The text says what to write instead."""
 
 
 class InTorch(TorchFunctionMode):
-    """Raises Unmet where an answer takes numbers out of PyTorch: what becomes of them there, no probe would see."""
+    """Raises Fault where an answer takes numbers out of PyTorch: what becomes of them there, no probe would see."""
 
     def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if getattr(function, "__name__", "") in ("numpy", "tolist", "__array__", "__dlpack__"):
-            raise Unmet("Your code takes numbers out of PyTorch (for NumPy, a list or a plot). Use tensors throughout.")
+            raise Fault("Your code takes numbers out of PyTorch (for NumPy, a list or a plot). Use tensors throughout.")
         return function(*args, **(kwargs or {}))
 
 
@@ -82,7 +82,7 @@ def built(*sizes: object, **options: object) -> Via:
     def via(answer, draw: Draw):
         module = answer(*sizes, **options)
         if not isinstance(module, torch.nn.Module):
-            raise Unmet(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
+            raise Fault(f"Calling your class gives {kind_of(module)}; it has to be a torch.nn.Module.")
         return fill(module.to(draw.device), draw).train(not _takes_dropout(answer))
 
     return via
@@ -161,11 +161,11 @@ def gradient(
 
 
 def _learned(call: Answer, weights: bool | tuple[str, ...]) -> dict[str, torch.Tensor]:
-    """The parameters whose gradients are looked at, by name; Unmet where the module has none of a name."""
+    """The parameters whose gradients are looked at, by name; Fault where the module has none of a name."""
     there = dict(call.named_parameters()) if weights else {}
     for name in () if isinstance(weights, bool) else weights:
         if name not in there:
-            raise Unmet(f"Your module has no parameter called {name}, whose gradient is looked at here.")
+            raise Fault(f"Your module has no parameter called {name}, whose gradient is looked at here.")
     return there if isinstance(weights, bool) else {name: there[name] for name in weights}
 
 
@@ -182,7 +182,7 @@ def together(returned: object, also: Others, draw: Draw, call: Callable[[Any], o
     for said, inputs in also.items():
         try:
             further = call(inputs(draw.named(said)))
-        except Unmet as unmet:
+        except Fault as unmet:
             text = str(unmet)
             raise type(unmet)(f"{said[0].upper()}{said[1:]}: {text}") from None
         except Exception as problem:
@@ -230,16 +230,16 @@ def _gradients(call: Callable, inputs: tuple, learned: Mapping[str, torch.Tensor
     leaves = {numbered(GRADIENT, place): a for place, a in enumerate(a for a in arguments if _is_float(a))}
     frozen = [name for name, parameter in learned.items() if not parameter.requires_grad]
     if frozen:
-        raise Unmet(f"{frozen[0]} is a parameter that does not learn: its requires_grad is False.")
+        raise Fault(f"{frozen[0]} is a parameter that does not learn: its requires_grad is False.")
     leaves |= {gradient_of(name): parameter for name, parameter in learned.items()}
     # copies go in: torch refuses to change a leaf in place, and that is another aspect's business
     result = call(*(argument.clone() if _is_float(argument) else argument for argument in arguments))
     if isinstance(result, (dict, tuple, list)) and result:
-        raise Unmet(f"Your code returns a {type(result).__name__} of {len(result)} things; one tensor is needed.")
+        raise Fault(f"Your code returns a {type(result).__name__} of {len(result)} things; one tensor is needed.")
     if not isinstance(result, torch.Tensor) or not _ordinary(result):
         return result  # what it is instead is told without a gradient
     if not result.requires_grad:
-        raise Unmet(
+        raise Fault(
             "No gradient flows from your result back to the input. The input is not used, or something cuts the graph: "
             "detach(), .data, no_grad(), item(), or a trip through NumPy or a list of numbers."
         )
@@ -304,7 +304,7 @@ def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> 
     with other:
         result = call(*arguments)
     if is_tensor(result) and other.device_of(result) != THERE:
-        raise Unmet(
+        raise Fault(
             "Your result is on the wrong device: somewhere a tensor is created without saying on which device."
             f" {ON_WHICH_DEVICE}"
         )
@@ -346,12 +346,12 @@ def raises(
                 raise
             absent = [word for word in mentions if word not in str(problem)]
             if absent:
-                raise Unmet(
+                raise Fault(
                     f"Your code raises {type(problem).__name__}, as it should. Its message has to name the values that "
                     f"do not fit: it does not contain {' or '.join(absent)}."
                 ) from None
             return torch.tensor([1])
-        raise Unmet(missed)
+        raise Fault(missed)
 
     return Aspect(name, points, probe, side=True, missed=missed)
 

@@ -53,7 +53,7 @@ class Aspect:
     name: what the student reads beside ✓ or ✗. points: its share. probe(answer, draw): runs what the student wrote on
     drawn inputs and returns a tensor, a tuple of tensors, or a dict of them. reduce(tensors, draw): makes of these, by
     name, what is compared, in the same form. No student's code runs beside it, so that nobody can forge a share that is
-    counted; the tensors may be of any shapes and types. Both may raise `aspects.Unmet`.
+    counted; the tensors may be of any shapes and types. Both may raise `aspects.Fault`.
 
     axes: names of the result's axes, "b t t", for messages. side: True where the right tensors can be
     guessed without solving the exercise (an input left alone, an error raised); such an aspect pays
@@ -98,8 +98,8 @@ class Aspect:
 class Exercise:
     """One exercise: a name that the student defines, and the aspects that its check looks at.
 
-    mend: the student's cell holds code with a bug in it, and not a stub (see `helpers.notebooks`). As it was released
-    it earns nothing, and neither does the bug in other words: the mistake of the slug UNCHANGED, which every such
+    fixes_bug: the student's cell holds code with a bug, and not a stub (see `helpers.notebooks`). As it was released it
+    earns nothing, and neither does the bug in other words: the mistake of the slug UNCHANGED, which every such
     exercise has. What the bug gets right pays only beside something that it gets wrong.
 
     stars: difficulty, 1 to 3. minutes: how long it takes. forbidden: names that the solution cell must
@@ -122,7 +122,7 @@ class Exercise:
     answered_by: tuple[str, ...] = ()
     builds_on: tuple[str, ...] = ()
     fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    mend: bool = False
+    fixes_bug: bool = False
     by_hand: str = ""
     operators: tuple[str, ...] | None = ()
     no_larger: str = ""

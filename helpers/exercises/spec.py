@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from helpers.exercises import aspects as ready_made
-from helpers.exercises.aspects import LARGER, Inputs, Others, Unmet, Via, as_is, built, kind_of, together
+from helpers.exercises.aspects import LARGER, Fault, Inputs, Others, Via, as_is, built, kind_of, together
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Exercise, Probe
 
@@ -117,7 +117,7 @@ def module(sizes: Callable[..., tuple[tuple, tuple]], by: Callable[..., Via] = b
 def one_of(names: Sequence[str], name: str, via: Via = as_is) -> Via:
     """Of the things that the student's function returns, the one of that name.
 
-    Raises Unmet, with what is wrong, where it does not return all of them.
+    Raises Fault, with what is wrong, where it does not return all of them.
     """
 
     def chosen(answer: Answer, draw: Draw) -> Callable:
@@ -128,16 +128,16 @@ def one_of(names: Sequence[str], name: str, via: Via = as_is) -> Via:
 
 
 def all_of(names: Sequence[str], returned: object) -> Sequence:
-    """What was returned, where it is as many things as there are names. Raises Unmet where it is not."""
+    """What was returned, where it is as many things as there are names. Raises Fault where it is not."""
     if returned is None:
-        raise Unmet("Your code returns None. Is there a return at its end?")
+        raise Fault("Your code returns None. Is there a return at its end?")
     if not isinstance(returned, (tuple, list)) or len(returned) != len(names):
         shown = kind_of(returned)
         if isinstance(returned, torch.Tensor):
             shown = f"one tensor of shape {tuple(returned.shape)}"
         elif isinstance(returned, (tuple, list)):
             shown = f"{shown} of {len(returned)}"
-        raise Unmet(
+        raise Fault(
             f"Your function has to return {COUNTS[len(names)]} things, `{', '.join(names)}`, in that order; it returns"
             f" {shown}."
         )

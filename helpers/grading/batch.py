@@ -20,10 +20,10 @@ from helpers.grading import canary
 from helpers.grading.backups import back_up
 from helpers.grading.errors import GradingError, explained
 from helpers.grading.exam import REFERENCE, exam_key_path, load_exam_key
-from helpers.grading.gradebook import Marks, digest_of, judged_path
+from helpers.grading.gradebook import GradebookSession, digest_of, judged_path
 from helpers.grading.grader import GradedSubmission, Grader
 from helpers.grading.journal import Journal
-from helpers.grading.judging import WAITS
+from helpers.grading.judging import NEEDS_REVIEW
 from helpers.grading.progress_bars import progress
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.cluster import Cluster
@@ -45,7 +45,7 @@ class Batch:
     def __init__(self, root: Path, lesson: str, runner: Runner | Cluster, jobs: int = 1, bar: bool = True):
         self.root, self.lesson = root, lesson
         self._runner, self._jobs, self._bar = runner, jobs, bar
-        self._journal, self._marks = Journal(root, lesson), Marks(root, lesson)
+        self._journal, self._marks = Journal(root, lesson), GradebookSession(root, lesson)
         self._exam = load_exam_key(lesson, root)
         self._release = root / "notebooks" / lesson / f"{lesson}.ipynb"
         released, key = (digest_of(path.read_bytes()) for path in (self._release, exam_key_path(lesson, root)))
@@ -128,7 +128,7 @@ class Batch:
         regraded = compare(self._scores.get(student.id, {}), self._entries.get(student.id), entry)
         try:
             if not self._summary.dry_run:
-                waiting = {check_id(r["exercise"]) for r in entry.verdicts if r["decision"] == WAITS}
+                waiting = {check_id(r["exercise"]) for r in entry.verdicts if r["decision"] == NEEDS_REVIEW}
                 self._marks.save(student, graded.notebook, graded.file, submission.timestamp, waiting)
                 with explained(self.root):
                     self._journal.write(entry)

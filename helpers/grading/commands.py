@@ -17,7 +17,7 @@ from helpers.grading import backups, review
 from helpers.grading.batch import Batch
 from helpers.grading.csv_tables import BadTable
 from helpers.grading.errors import GradingError
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import GradebookSession
 from helpers.grading.judging import ACCEPTED, REFUSED
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
@@ -93,7 +93,7 @@ def grade(root: Path, options: argparse.Namespace, server: ForkServer | None = N
 def register(root: Path, lesson: str, create: bool = True) -> None:
     """Make sure that the gradebook knows the lesson. create: add a lesson that it does not know."""
     warnings.filterwarnings("ignore", message="Object of type <Submitted")  # nbgrader's own; harmless
-    marks = Marks(root, lesson)
+    marks = GradebookSession(root, lesson)
     if create or not marks.file or marks.file.is_file():  # opening it would create it
         with marks:
             if marks.knows_lesson():
@@ -110,7 +110,7 @@ def register(root: Path, lesson: str, create: bool = True) -> None:
 
 
 def restore_gradebook(root: Path, backup: str) -> None:
-    file = Marks(root, "").file
+    file = GradebookSession(root, "").file
     if file is None:
         raise GradingError(backups.ON_A_SERVER)
     print(backups.restore(root, file, backup) if backup else backups.backup_table(root))
@@ -131,6 +131,6 @@ def collect(root: Path, lesson: str, place: Path) -> None:
 
 def settle_lateness(root: Path, lesson: str) -> None:
     """Correct the penalties by the current table of deadlines, and by marks given by hand since."""
-    with Marks(root, lesson) as marks:
+    with GradebookSession(root, lesson) as marks:
         for line in marks.settle_lateness():
             print(f"  {line}")

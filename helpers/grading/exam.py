@@ -18,7 +18,7 @@ from safetensors.torch import load
 
 from helpers.checking.judge.keys import AnswerKey, BadKey, key_from_bytes, metadata_of
 from helpers.exercises import load_lesson
-from helpers.grading.judging import CheckRun
+from helpers.grading.judging import ExerciseRun
 
 FOLDER = "exam"
 POOL = 6  # seeds of a lesson's exam
@@ -57,7 +57,7 @@ def digest_of_work(notebook: NotebookNode) -> str:
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
-def without_seed(run: CheckRun, seed: str) -> CheckRun:
+def without_seed(run: ExerciseRun, seed: str) -> ExerciseRun:
     """The run, with the seed's text removed from everything that it sent.
 
     An answer can still smuggle the seed out in another encoding. This keeps pages clean; the pool makes the seed

@@ -62,7 +62,7 @@ def judged_path(root: Path, student: str, lesson: str) -> Path:
     return root / "autograded" / student / lesson / f"{lesson}.ipynb"
 
 
-class Marks:
+class GradebookSession:
     """The gradebook of a course, for one lesson at a time. A context manager.
 
     Not for several threads, except `sanitize`. Raises GradingError where the gradebook or the disk cannot be used.
@@ -83,7 +83,7 @@ class Marks:
         self._released: frozenset[str] = frozenset()  # the texts of the released lesson's cells
         self._output_steps = [step(config=self._config, log=QUIET) for step in (IgnorePattern, LimitOutput)]
 
-    def __enter__(self) -> Marks:
+    def __enter__(self) -> GradebookSession:
         with self._explained():
             if self.file and self.file.is_file():
                 _require_gradebook(self.file)

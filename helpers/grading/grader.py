@@ -24,11 +24,11 @@ from helpers.exercises import Lesson
 from helpers.grading.exam import HIDDEN, REFERENCE, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import digest_of
 from helpers.grading.journal import JournalEntry
-from helpers.grading.judging import CheckRun, Judged, judge_predictions, judge_submission, unexplained_of
+from helpers.grading.judging import ExerciseRun, JudgedExercise, judge_predictions, judge_submission, unexplained_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.cluster import Cluster
-from helpers.grading.sandbox.runner import Executed, Runner, Work
+from helpers.grading.sandbox.runner import ExecutionRequest, ExecutionResult, Runner
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
 from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
@@ -49,7 +49,7 @@ class GradedSubmission:
     notebook: NotebookNode = field(default_factory=NotebookNode)
     file: bytes = b""
     entry: JournalEntry = field(default_factory=lambda: JournalEntry(""))
-    runs: Mapping[str, CheckRun] = field(default_factory=dict)
+    runs: Mapping[str, ExerciseRun] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -57,8 +57,8 @@ class GradedSubmission:
 class Grader:
     """Grades submissions of one lesson; `grade` may be called from several threads.
 
-    digests: of the release and the exam key. sanitize: see `Marks.sanitize`. slots: one for each submission that may
-    run.
+    digests: of the release and the exam key. sanitize: see `GradebookSession.sanitize`. slots: one for each submission
+    that may run.
     """
 
     lesson: Lesson
@@ -79,9 +79,9 @@ class Grader:
             notebook, flags, problem = self._restored(submission)
             key = self.exam.key_for(submission.student.id, digest_of_work(notebook))
             if problem:
-                run = CheckRun(says=f"Nothing could be run: {problem}.", absent=True)
+                run = ExerciseRun(says=f"Nothing could be run: {problem}.", absent=True)
                 runs = {exercise.name: run for exercise in self.lesson}
-                executed = [Executed(runs, SubmissionScan(), isolation=NOTHING_RAN)]
+                executed = [ExecutionResult(runs, SubmissionScan(), isolation=NOTHING_RAN)]
             else:
                 work = work_of(self.lesson, notebook, self.released)
                 with self.slots:
@@ -110,7 +110,12 @@ class Grader:
         return restored.notebook, [*submission.flags, *screened.flags, *restored.flags], ""
 
     def _judged(
-        self, submission: Submission, notebook: NotebookNode, key: AnswerKey, flags: list[str], executed: Executed
+        self,
+        submission: Submission,
+        notebook: NotebookNode,
+        key: AnswerKey,
+        flags: list[str],
+        executed: ExecutionResult,
     ) -> GradedSubmission:
         lesson, seed = self.lesson, key.seed
         runs = {name: without_seed(run, seed) for name, run in executed.runs.items()}
@@ -119,7 +124,7 @@ class Grader:
         records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
         records += records_of_predictions(judge_predictions(lesson, executed.read).values())
         elsewhere = [
-            f"{name}: {e}" for name, one in judged.items() if (e := one.facts.elsewhere) and e == one.verdict.says
+            f"{name}: {e}" for name, one in judged.items() if (e := one.scan.elsewhere) and e == one.verdict.says
         ]
         points = write_verdicts(notebook, lesson, records)
         flags = [*flags, *elsewhere, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]
@@ -139,10 +144,10 @@ class Grader:
             platform=student.platform,
             number=student.number,
         )
-        runs = {exercise.name: runs.get(exercise.name, CheckRun()) for exercise in lesson}
+        runs = {exercise.name: runs.get(exercise.name, ExerciseRun()) for exercise in lesson}
         return GradedSubmission(submission, notebook, file, entry, runs)
 
-    def _on_shipped_key(self, run: CheckRun | None, judged: Judged) -> Answer | None:
+    def _on_shipped_key(self, run: ExerciseRun | None, judged: JudgedExercise) -> Answer | None:
         """A wrong answer on the inputs of the shipped key, where it can be compared between students."""
         if run and judged.answer is not None and judged.verdict.state == WRONG:
             with contextlib.suppress(answers.MalformedAnswer):
@@ -150,7 +155,7 @@ class Grader:
         return None
 
 
-def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> Work:
+def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> ExecutionRequest:
     """What to run of a submission that was restored to the released shape."""
     texts = sources_of(released)
     cells = [
@@ -159,4 +164,4 @@ def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> W
         if cell.cell_type == "code" and grade_id(cell) != SETUP and cell.source.strip()
     ]
     stubs = {exercise.name: texts.get(exercise.name, "") for exercise in lesson}
-    return Work(lesson.name, tuple(cells), stubs, texts.get(SETUP, ""))
+    return ExecutionRequest(lesson.name, tuple(cells), stubs, texts.get(SETUP, ""))

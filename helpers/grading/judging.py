@@ -19,11 +19,11 @@ from helpers.checking.run import answers
 from helpers.checking.run.answers import Answer
 from helpers.exercises import Exercise, Lesson
 
-WAITS, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
+NEEDS_REVIEW, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decision can be, beside ""
 
 
 @dataclass(frozen=True)
-class CheckRun:
+class ExerciseRun:
     """The result of running one exercise.
 
     sent: the answer that it sent, as unchecked JSON; None for none. says: why it sent none, or where the answer's cells
@@ -41,16 +41,16 @@ class CheckRun:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedExercise:
     """The verdict on one exercise, and the answer that was judged; None where there was none.
 
-    facts: what its text shows. look: findings for the instructor. decision: "", WAITS, ACCEPTED or REFUSED. earned: the
-    points that the numbers earn, whatever was decided. digest: identifies what is decided about.
+    scan: what its text shows. look: findings for the instructor. decision: "", NEEDS_REVIEW, ACCEPTED or REFUSED.
+    earned: the points that the numbers earn, whatever was decided. digest: identifies what is decided about.
     """
 
     verdict: Verdict
     answer: Answer | None = None
-    facts: CellScan = CellScan()  # noqa: RUF009 (it is frozen)
+    scan: CellScan = CellScan()  # noqa: RUF009 (it is frozen)
     look: tuple[Finding, ...] = ()
     decision: str = ""
     earned: float = 0
@@ -63,10 +63,10 @@ Decide = Callable[[str, str], str]  # an exercise and a digest (see `review_dige
 def judge_submission(
     lesson: Lesson,
     key: AnswerKey,
-    runs: Mapping[str, CheckRun],
+    runs: Mapping[str, ExerciseRun],
     read: SubmissionScan,
     decided: Decide = lambda exercise, digest: "",
-) -> dict[str, Judged]:
+) -> dict[str, JudgedExercise]:
     """The verdict on every exercise of the lesson, by its name.
 
     runs: by exercise; one that is missing was not run. read: what the text of the submission shows. decided: the
@@ -74,7 +74,7 @@ def judge_submission(
     """
     judged = {}
     for exercise in lesson:
-        run = runs.get(exercise.name, CheckRun(says="There is no answer: its cell was missing."))
+        run = runs.get(exercise.name, ExerciseRun(says="There is no answer: its cell was missing."))
         program = read.slices.get(exercise.name, ProgramSlice("", (), ""))
         by_numbers = judge_run(run, exercise, key, read.scans.get(exercise.name, CellScan()), program)
         judged[exercise.name] = with_findings(by_numbers, exercise, run, program, decided)
@@ -86,31 +86,33 @@ def judge_predictions(lesson: Lesson, read: SubmissionScan) -> dict[str, Predict
     return {p.name: predicted(p, read.predictions.get(p.name) or ...) for p in lesson.questions}
 
 
-def with_findings(judged: Judged, exercise: Exercise, run: CheckRun, program: ProgramSlice, decided: Decide) -> Judged:
+def with_findings(
+    judged: JudgedExercise, exercise: Exercise, run: ExerciseRun, program: ProgramSlice, decided: Decide
+) -> JudgedExercise:
     """The verdict, with regard to how the numbers came about.
 
     An unwritten exercise earns nothing. Points wait for a decision where there are findings. An answer without points
     need not be looked at.
     """
-    verdict, facts = judged.verdict, judged.facts
-    if facts.begun and verdict.state == RIGHT:
+    verdict, scan = judged.verdict, judged.scan
+    if scan.begun and verdict.state == RIGHT:
         stub = Finding(exercise.name, 0, "", UNWRITTEN)
         return replace(judged, verdict=no_answer(exercise, UNWRITTEN), look=(stub,))
-    findings = tuple(_findings(exercise.name, facts, run))
+    findings = tuple(_findings(exercise.name, scan, run))
     judged = replace(judged, look=findings, earned=verdict.points)
     if not verdict.points or not findings:
         return judged
     digest = review_digest(exercise.name, findings, program)
-    decision = decided(exercise.name, digest) or WAITS
+    decision = decided(exercise.name, digest) or NEEDS_REVIEW
     if decision != ACCEPTED:
         verdict = replace(verdict, state=ON_HOLD, points=0, says=_held_up(decision, verdict.points, findings[0]))
     return replace(judged, verdict=verdict, decision=decision, digest=digest)
 
 
-def _findings(exercise: str, facts: CellScan, run: CheckRun) -> Iterator[Finding]:
-    if facts.refused:
-        yield Finding(exercise, 0, "", f"The cell could not be read: {facts.refused}.")
-    yield from facts.suspicious
+def _findings(exercise: str, scan: CellScan, run: ExerciseRun) -> Iterator[Finding]:
+    if scan.refused:
+        yield Finding(exercise, 0, "", f"The cell could not be read: {scan.refused}.")
+    yield from scan.suspicious
     yield from (Finding(exercise, 0, "", sentence) for sentence in run.noticed)
 
 
@@ -130,20 +132,22 @@ def _held_up(decision: str, points: float, first: Finding) -> str:
     )
 
 
-def judge_run(run: CheckRun, exercise: Exercise, key: AnswerKey, facts: CellScan, program: ProgramSlice) -> Judged:
+def judge_run(
+    run: ExerciseRun, exercise: Exercise, key: AnswerKey, scan: CellScan, program: ProgramSlice
+) -> JudgedExercise:
     """The verdict on what one exercise sent. Trusts nothing in it."""
     if run.sent is None:
         silent = (
-            not_started(exercise, facts.elsewhere) if facts.stub else _with_note(no_answer(exercise, run.says), program)
+            not_started(exercise, scan.elsewhere) if scan.stub else _with_note(no_answer(exercise, run.says), program)
         )
-        return Judged(silent, facts=facts)
+        return JudgedExercise(silent, scan=scan)
     try:
         answer = answers.received(run.sent, exercise, key.seed)
     except answers.MalformedAnswer as problem:
         text = f"The exercise sent an answer that cannot be judged: {problem}."
-        return Judged(no_answer(exercise, text), facts=facts)
-    verdict = judge(exercise, answer, key[exercise.name], facts)
-    return Judged(_with_note(verdict, program, run.says), answer, facts)
+        return JudgedExercise(no_answer(exercise, text), scan=scan)
+    verdict = judge(exercise, answer, key[exercise.name], scan)
+    return JudgedExercise(_with_note(verdict, program, run.says), answer, scan)
 
 
 def unexplained_of(lesson: Lesson, key: AnswerKey, exercise: str, sent: object) -> list[str]:

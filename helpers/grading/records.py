@@ -18,7 +18,7 @@ from helpers.checking.run.answers import Answer
 from helpers.checking.show import panel
 from helpers.exercises import Lesson
 from helpers.exercises.exercise import RECALL
-from helpers.grading.judging import Judged
+from helpers.grading.judging import JudgedExercise
 from helpers.notebooks import exercise_of, grade_id
 from helpers.text import number
 
@@ -26,7 +26,7 @@ PREDICTED = "predicted"  # the state in the record of a prediction
 AS_IT_IS = ("exercise", "state", "points", "out_of", "says", "note", "printed", "lines_printed")  # of a verdict
 
 
-def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
+def record(judged: JudgedExercise, on_shipped_key: Answer | None = None) -> dict:
     """The verdict as JSON. on_shipped_key: the answer on the inputs of the shipped key, where it was run on them.
 
     "look": the findings for the instructor, as dicts (see `cell_scan.Finding`; the excerpt is a student's text).
@@ -36,7 +36,7 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
     first. "aspects": an aspect's "pair" is lists of rows. "answer": see `digest_of_wrong`; its first characters are the
     answer's handle in the report.
     """
-    verdict, answer, facts = judged.verdict, judged.answer, judged.facts
+    verdict, answer, scan = judged.verdict, judged.answer, judged.scan
     return {
         **{name: getattr(verdict, name) for name in AS_IT_IS},
         "mistakes": [
@@ -48,8 +48,8 @@ def record(judged: Judged, on_shipped_key: Answer | None = None) -> dict:
             for aspect in verdict.aspects
         ],
         "answer": digest_of_wrong(on_shipped_key or answer, verdict) if answer else "",
-        "shape": facts.shape,
-        "size": facts.size,
+        "shape": scan.shape,
+        "size": scan.size,
         "look": [asdict(finding) for finding in judged.look],
         "decision": judged.decision,
         "earned": judged.earned,
@@ -101,7 +101,7 @@ def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:
         choices = {each.prediction.name: each.chosen for each in asked}
         told = " ".join(choice or "–" for choice in choices.values())
         asked_of = {"prediction": told, "choices": choices, "states": {a.prediction.name: a.state for a in asked}}
-        records.append(record(Judged(Verdict(cell, PREDICTED, 0, 0))) | asked_of)
+        records.append(record(JudgedExercise(Verdict(cell, PREDICTED, 0, 0))) | asked_of)
     return records
 
 

@@ -16,7 +16,7 @@ from helpers.course import append_line, read_lines
 from helpers.exercises import Lesson
 from helpers.grading.errors import GradingError
 from helpers.grading.journal import FOLDER, Journal
-from helpers.grading.judging import ACCEPTED, REFUSED, WAITS, Decide
+from helpers.grading.judging import ACCEPTED, NEEDS_REVIEW, REFUSED, Decide
 from helpers.notebooks import grade_id
 from helpers.text import escaped, number
 
@@ -54,8 +54,8 @@ def answers_to_review(root: Path, lesson: str) -> list[tuple[str, dict]]:
 def listing(root: Path, lesson: str) -> str:
     """What waits, with its cells and the commands that decide; then what was decided."""
     answers = answers_to_review(root, lesson)
-    waiting = [(student, record) for student, record in answers if record["decision"] == WAITS]
-    decided = [f"{student} {r['exercise']} {r['decision']}" for student, r in answers if r["decision"] != WAITS]
+    waiting = [(student, record) for student, record in answers if record["decision"] == NEEDS_REVIEW]
+    decided = [f"{student} {r['exercise']} {r['decision']}" for student, r in answers if r["decision"] != NEEDS_REVIEW]
     paragraphs = [_description(root, lesson, student, record) for student, record in waiting]
     count = "1 answer waits" if len(waiting) == 1 else f"{len(waiting)} answers wait"
     return "\n".join([*paragraphs, f"{count} for you." + (f" Decided: {'; '.join(decided)}." if decided else "")])
@@ -100,7 +100,7 @@ def decide(root: Path, lesson: Lesson, student: str, exercises: list[str], decis
     """
     named = [lesson[name].name for name in exercises]
     records = [record for name, record in answers_to_review(root, lesson.name) if name == student]
-    chosen = [r for r in records if r["exercise"] in named or not named and r["decision"] == WAITS]
+    chosen = [r for r in records if r["exercise"] in named or not named and r["decision"] == NEEDS_REVIEW]
     missing = set(named) - {record["exercise"] for record in chosen}
     if missing or not chosen:
         there = ", ".join(record["exercise"] for record in records) or "none"

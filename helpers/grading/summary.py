@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from helpers.grading.gradebook import CellScore
 from helpers.grading.journal import JournalEntry
-from helpers.grading.judging import WAITS
+from helpers.grading.judging import NEEDS_REVIEW
 from helpers.notebooks import check_id
 from helpers.text import counted, number, plain, without_emphasis
 
@@ -66,7 +66,7 @@ class Summary:
     def as_text(self) -> str:
         """The table at the end. Nothing in it can steer a terminal, whatever a submission contained."""
         entries = self.entries
-        waiting = sum(verdict["decision"] == WAITS for entry in entries for verdict in entry.verdicts)
+        waiting = sum(verdict["decision"] == NEEDS_REVIEW for entry in entries for verdict in entry.verdicts)
         rows = [
             ("graded", len(self.graded), "and nothing written: a dry run" if self.dry_run else ""),
             ("resumed", len(self.resumed), "graded by an earlier run, and nothing has changed since"),

@@ -88,7 +88,7 @@ class SiteLesson(LessonSummary):
         order = [exercise.name for exercise in self.exercises]
         mistakes: dict[tuple[str, str], Mistake] = {}
         for mistake in Source(self.name, self.folder).variants(Mistake):
-            if mistake.exercise in order and not mistake.idle:
+            if mistake.exercise in order:
                 mistakes.setdefault((mistake.exercise, mistake.title), mistake)
         return sorted(mistakes.values(), key=lambda mistake: order.index(mistake.exercise))
 

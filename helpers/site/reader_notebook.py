@@ -45,7 +45,7 @@ def for_readers(notebook: NotebookNode, name: str) -> list[str]:
             missing = images_without_alt(cell.source)
             cells.append(cell)
         elif cell.cell_type == "code":
-            cells += [*to_mend(cell), *without_drawing(cell)]
+            cells += [*to_fix(cell), *without_drawing(cell)]
             fold(cell)
             missing = choose_outputs(cell)
         if missing:
@@ -78,13 +78,13 @@ def images_without_alt(text: str) -> int:
     return in_markdown + sum(not HTML_ALT.search(tag) for tag in HTML_IMAGE.findall(text))
 
 
-def to_mend(cell: NotebookNode) -> list[NotebookNode]:
-    """The faulty code that students get to mend, as a cell before the solution; [] for other exercises."""
+def to_fix(cell: NotebookNode) -> list[NotebookNode]:
+    """The faulty code that students get to fix, as a cell before the solution; [] for other exercises."""
     text = as_released(cell.source)
     if text == cell.source or not defines(grade_id(cell)).search(text):
         return []
     text = SOLUTION_MARK.sub("", text)
-    return [new_code_cell(text, id=f"{cell.id}-to-mend"[:64], metadata=NotebookNode(tags=[]))]
+    return [new_code_cell(text, id=f"{cell.id}-to-fix"[:64], metadata=NotebookNode(tags=[]))]
 
 
 # --- folding ---------------------------------------------------------------------------------------------------------

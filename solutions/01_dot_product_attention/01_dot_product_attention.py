@@ -592,7 +592,7 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `hurried_attention`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
+# **Exercise 5 · `hurried_attention`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
 # Fix this function. `y` must equal the output of exercise 4. `weights`, of shape (b, t, t), must hold the weights that
 # produced it: row i for output i. Gradients must flow back from both. Find the cause before you change a line: some

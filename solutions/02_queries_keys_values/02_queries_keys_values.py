@@ -375,7 +375,7 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `attention`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
+# **Exercise 3 · `attention`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
 # Fix this function. Do not scale the scores before the softmax. The weights must be right for every query, even when
 # one query has far larger scores than the others. Do not call PyTorch's `scaled_dot_product_attention` or the course's

@@ -768,7 +768,7 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `PortedHead`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
+# **Exercise 5 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
 # Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
 # $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. It must compute exactly that in every call. The file must still

@@ -471,7 +471,7 @@ print("your module gives the same y:", torch.allclose(layer(X[None])[0], merged,
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `folded_heads`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
+# **Exercise 5 · `folded_heads`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
 # One step of this function is wrong. Find it and fix it. h divides e here.
 #

@@ -930,7 +930,7 @@ print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `HurriedAttention`** &nbsp; mend · ★★☆ · 8 minutes · 3 points
+# **Exercise 7 · `HurriedAttention`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
 # This layer has a bug in one line. Find it with this lesson's tests; the fix is short. In the mended layer, output $i$
 # must depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything

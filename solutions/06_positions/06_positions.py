@@ -430,7 +430,7 @@ for t in (64, 6000):
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `relative_bias`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
+# **Exercise 4 · `relative_bias`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
 # From the table, make the (t, t) matrix that is added to the scores. t may be smaller than t_max, and t_max follows
 # from the length of the table. The code below runs: no index is out of range, gradients reach the table, and a model

@@ -555,7 +555,7 @@ print_by_depth(2, third)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `LayerNorm`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
+# **Exercise 3 · `LayerNorm`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
 # The code below runs, and models can be trained with it. Yet it differs from the formula in **two** places. Fix both,
 # in `forward`. Each fix earns points on its own. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,

@@ -981,7 +981,7 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `train_epoch`** &nbsp; mend · ★★☆ · 10 minutes · 4 points
+# **Exercise 5 · `train_epoch`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
 # The function below trains for one epoch and returns two numbers that are meant to describe the test batches. Only one
 # of them does. Find out which, and fix the other. Both must be measured in evaluation mode, and the model must not

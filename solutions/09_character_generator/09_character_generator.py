@@ -822,7 +822,7 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `bits_of_windows`** &nbsp; mend · ★★☆ · 6 minutes · 2 points
+# **Exercise 6 · `bits_of_windows`** &nbsp; fix · ★★☆ · 6 minutes · 2 points
 #
 # The function in the cell runs, and it even ranks two models correctly: the better one gets the lower number. But it
 # does not return what its docstring promises. Find out why, and fix it. The result may be a number or a tensor of

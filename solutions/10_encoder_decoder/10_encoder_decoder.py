@@ -153,7 +153,7 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `make_masks`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
+# **Exercise 1 · `make_masks`** &nbsp; fix · ★★☆ · 6 minutes · 3 points
 #
 # The code in the cell runs, its masks have the right shapes, and a model can learn to translate with them. Even so, one
 # of the three masks is not what the table requires. Fix it. `causal_mask(t, device)` of lesson 5 is (t, t), True on and

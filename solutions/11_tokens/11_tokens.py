@@ -228,7 +228,7 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `encode`** &nbsp; mend · ★★★ · 10 minutes · 3.5 points
+# **Exercise 3 · `encode`** &nbsp; fix · ★★★ · 10 minutes · 3.5 points
 #
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
 # the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are the symbols that would have

@@ -495,7 +495,7 @@ print("missing:", left, " unexpected:", told.unexpected_keys)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `for_linear`** &nbsp; mend · ★★☆ · 6 minutes · 2.5 points
+# **Exercise 5 · `for_linear`** &nbsp; fix · ★★☆ · 6 minutes · 2.5 points
 #
 # `shapes` has, for each published name, the shape of that tensor in the model with nn.Linear. Find the matrix that is
 # wrong in every block of the result, and fix the function for models of every size. Tables, norms and biases stay as

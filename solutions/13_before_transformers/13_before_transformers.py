@@ -395,7 +395,7 @@ plots.diagrams.vector_or_memory()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `additive_scores`** &nbsp; mend · ★★☆ · 6 minutes · 3 points
+# **Exercise 3 · `additive_scores`** &nbsp; fix · ★★☆ · 6 minutes · 3 points
 #
 # A well-known small translation program was published with code like this. It ran, the shapes were right, and the model
 # learned something. But whatever the decoder had written, it looked at the same words with the same weights. Find the

@@ -323,7 +323,7 @@ check(pair_input)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `corrupt`** &nbsp; mend · ★★★ · 9 minutes · 3.5 points
+# **Exercise 3 · `corrupt`** &nbsp; fix · ★★★ · 9 minutes · 3.5 points
 #
 # Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Draw each
 # token's fate independently, anew at every call, and only from the given generator: a generator with the same seed

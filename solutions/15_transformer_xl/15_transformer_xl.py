@@ -205,7 +205,7 @@ plots.diagrams.segment_memory()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `extend_memory`** &nbsp; mend · ★★☆ · 5 minutes · 3 points
+# **Exercise 2 · `extend_memory`** &nbsp; fix · ★★☆ · 5 minutes · 3 points
 #
 # Find the bug and fix it. After a segment, append the segment to the memory and keep the newest m positions, or all if
 # there are fewer. No gradient flows through the memory. m = 0 gives a memory (b, 0, e). Do not call `finished_memory`.

@@ -124,7 +124,7 @@ print(f"slope on log-log paper: {slope(lengths, plain['seconds']):.2f} for the t
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `local_mask`** &nbsp; mend · ★☆☆ · 4 minutes · 2 points
+# **Exercise 1 · `local_mask`** &nbsp; fix · ★☆☆ · 4 minutes · 2 points
 #
 # Find the bug and fix it: a causal window of w positions, for any t ≥ 1 and w ≥ 1, even if w is larger than t.
 #

@@ -268,7 +268,7 @@ table.measure("bfloat16", step, model, optimiser)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `accumulated_gradients`** &nbsp; mend · ★★☆ · 7 minutes · 4 points
+# **Exercise 1 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
 #
 # Mend the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
 # mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be nothing but

@@ -92,7 +92,7 @@ plots.diagrams.llama_block()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `RMSNorm`** &nbsp; mend · ★☆☆ · 6 minutes · 3 points
+# **Exercise 1 · `RMSNorm`** &nbsp; fix · ★☆☆ · 6 minutes · 3 points
 #
 # Mend the class. Whatever the size of x, the mean square of the output (before the weight) is 1, or a little less where
 # ε matters. The norm is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or

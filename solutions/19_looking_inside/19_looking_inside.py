@@ -526,7 +526,7 @@ print("standard deviation of the states:",
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `logit_lens`** &nbsp; mend · ★★☆ · 7 minutes · 3 points
+# **Exercise 4 · `logit_lens`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
 # Mend the function: each state has to go through the norm as the last one does.
 #

@@ -18,7 +18,7 @@ HEAD = re.compile(r"^(# \| \*\*It takes\*\* \| about )\d+( minutes:.*?)[\d.]+( p
 def card_line(exercise: Exercise) -> str:
     """What the card of an exercise says of its kind, difficulty, time and worth."""
     stars = "★" * exercise.stars + "☆" * (3 - exercise.stars)
-    kind = "mend · " if exercise.mend else ""
+    kind = "fix · " if exercise.fixes_bug else ""
     return f"{kind}{stars} · {exercise.minutes} minutes · {number(exercise.points)} points"
 
 

@@ -46,13 +46,13 @@ def make_keys(
 
 
 def _released(source: Source, exercise: Exercise) -> str:
-    """What a mended exercise's key knows of the cell that students get. Raises BrokenReference where there is none."""
-    if not exercise.mend:
+    """What the key of a bug to fix knows of the cell that students get. Raises BrokenReference where there is none."""
+    if not exercise.fixes_bug:
         return ""
     digest = cell_of(source.given().get(exercise.name, "")).digest
     if exercise.name not in source.given() or not digest:
         raise BrokenReference(
-            f"{source.name}/{exercise.name}: what students get to mend is missing, or no Python: {GETS}"
+            f"{source.name}/{exercise.name}: what students get to fix is missing, or no Python: {GETS}"
         )
     return digest
 
@@ -65,7 +65,7 @@ def _key(
     for mistake in (*source.variants(Mistake), *source.variants(StudentMistake)):
         known[lesson[mistake.exercise].name].append(mistake)
 
-    def came_to(exercise: Exercise, mistake: Mistake | StudentMistake) -> Outcomes:
+    def outcomes_of(exercise: Exercise, mistake: Mistake | StudentMistake) -> Outcomes:
         by_student = isinstance(mistake, StudentMistake)
         return outcomes_of(mistake, seed) if by_student else answers.answer(exercise, seed, mistake).outcomes
 
@@ -79,7 +79,7 @@ def _key(
                     f"{outcome.state}, {outcome.says} {outcome.where}"
                 )
         mistakes = tuple(
-            KnownMistake(m.name, m.title, m.says, came_to(exercise, m), m.idle) for m in known[exercise.name]
+            KnownMistake(m.name, m.title, m.says, outcomes_of(exercise, m)) for m in known[exercise.name]
         )
         entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
     return AnswerKey(source.name, str(seed), entries)

@@ -57,12 +57,11 @@ class Mistake(Variant):
     """A wrong answer that the check knows by name.
 
     title: a few words for it ("softmax over the columns"). says: one to three sentences on what to look at, without
-    giving the line away. idle: it computes nothing (it returns the input), so what it leaves alone earns it nothing.
+    giving the line away.
     """
 
     title: str = ""
     says: str = ""
-    idle: bool = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -83,7 +82,6 @@ class StudentMistake:
     title: str
     says: str
     code: str
-    idle = False
 
     def __post_init__(self):
         Mistake(self.exercise, self.name, instead=self.code, title=self.title, says=self.says)  # the same rules hold
@@ -209,18 +207,11 @@ def _instead(value: object) -> str | tuple[str, ...]:
     return bodies if isinstance(value, list) else bodies[0]
 
 
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise TypeError(f"{value!r} has to be true or false")
-
-
 READERS: dict[str, Callable] = {
     **dict.fromkeys(("of", "old", "new", "code"), _text),
     **dict.fromkeys(("title", "says", "why"), _prose),
     "edit": _edit,
     "instead": _instead,
-    "idle": _flag,
 }
 
 

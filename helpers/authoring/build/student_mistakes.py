@@ -12,7 +12,7 @@ from helpers.checking.run.answers import MalformedAnswer, received
 from helpers.checking.judge.keys import Outcomes
 from helpers.checking.read.program_slice import CodeCell
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.runner import NoSandbox, Runner, Work
+from helpers.grading.sandbox.runner import NoSandbox, Runner, ExecutionRequest
 from helpers.notebooks import SETUP
 
 NEEDS_SANDBOX = "Some mistakes of {lesson} are the code of students, which runs in the sandbox only."
@@ -41,7 +41,7 @@ def running(source: Source) -> Iterator[Callable[[StudentMistake, int | str], Ou
 
 def _outcomes(runner: Runner, source: Source, setup: str, mistake: StudentMistake, seed: int | str) -> Outcomes:
     exercise = source.lesson[mistake.exercise]
-    work = Work(source.name, (CodeCell(exercise.name, mistake.code, exercise.name),), {}, setup)
+    work = ExecutionRequest(source.name, (CodeCell(exercise.name, mistake.code, exercise.name),), {}, setup)
     run = runner.execute(work, seed, only=(exercise.name,)).runs[exercise.name]
     why = run.says or "it is a stub"
     if run.sent is not None:

@@ -126,7 +126,7 @@ def judged(
         exercise, entry, problems = lesson[variant.exercise], key[variant.exercise], []
         answer = answer_of(variant, answers, entry, exercise, seed)
         text = variant.code if isinstance(variant, StudentMistake) else answers.text(exercise.name, variant)
-        if exercise.mend and cell_of(text).digest == entry.released:
+        if exercise.fixes_bug and cell_of(text).digest == entry.released:
             verdict = judge(exercise, answer, entry, _scan(source.name, exercise.name, text))
             if verdict.state != AS_GIVEN or verdict.points:
                 problems.append("unchanged, it is not known for that")
@@ -164,13 +164,13 @@ def _misjudgement(variant: Variant | StudentMistake, verdict: Verdict, exercise:
     if verdict.points >= exercise.points:
         return "loses no point"
     name = variant.of if isinstance(variant, Alias) else variant.name
-    if exercise.mend and name == UNCHANGED and verdict.points:
+    if exercise.fixes_bug and name == UNCHANGED and verdict.points:
         return f"is the bug itself, and earns {number(verdict.points)}"
     if verdict.mistakes != (name,):
         return f"is called {', '.join(verdict.mistakes) or 'nothing'}"
     mistake = next(m for m in key.mistakes if m.slug == name)
     lost = {a.name for a in verdict.aspects if a.points < a.out_of}
-    waiting = {a.name for a in exercise.aspects if a.side or exercise.mend}
+    waiting = {a.name for a in exercise.aspects if a.side or exercise.fixes_bug}
     sides = set() if earns_sides(exercise, mistake, key) else waiting
     beyond = lost - lost_aspects(exercise, mistake, key) - sides
     return f"loses {', '.join(beyond)} as well" if beyond else ""

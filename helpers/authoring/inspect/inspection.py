@@ -40,7 +40,7 @@ from helpers.notebooks import (
 )
 from helpers.student.lessons import plan
 
-LEAST_MISTAKES, LEAST_PREDICTIONS, LEAST_MENDS = 3, 2, 1
+LEAST_MISTAKES, LEAST_PREDICTIONS, LEAST_FIXES = 3, 2, 1
 LARGEST_NOTEBOOK = 1_000_000  # bytes
 LEAST_SHARE_OF_A_LETTER = 1 / 4  # of all predictions, for each letter that all of them offer
 NAMED_LESSON = re.compile(r"\[lesson (\d+), \*([^*\]]+)\*\]\(")
@@ -190,8 +190,8 @@ def variants_missing(source: Source) -> Iterator[str]:
             yield f"{exercise.name} forbids a shortcut and has no Shortcut to try it with"
 
 
-def mends(source: Source) -> Iterator[str]:
-    """What is mended holds a bug, and the bug is a mistake that the check knows."""
+def bugs_to_fix(source: Source) -> Iterator[str]:
+    """What students fix holds a bug, and the bug is a mistake that the check knows."""
     try:
         released = source.given()
     except BadRegion as problem:
@@ -199,12 +199,12 @@ def mends(source: Source) -> Iterator[str]:
         return
     answers = source.cells()
     for exercise in source.lesson:
-        if exercise.mend and exercise.name in released:
+        if exercise.fixes_bug and exercise.name in released:
             yield from _bug(source, exercise, released[exercise.name], answers[exercise.name])
-        elif exercise.mend:
-            yield f"{exercise.name} is to be mended, and its solution holds no {GETS}"
+        elif exercise.fixes_bug:
+            yield f"{exercise.name} has a bug to fix, and its solution holds no {GETS}"
         elif exercise.name in released:
-            yield f"{exercise.name} gives students other lines than the stub, and is no Exercise(..., mend=True)"
+            yield f"{exercise.name} gives students other lines than the stub, and is no Exercise(..., fixes_bug=True)"
 
 
 def _bug(source: Source, exercise: Exercise, released: str, answer: str) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _bug(source: Source, exercise: Exercise, released: str, answer: str) -> Iter
     elif digest == cell_of(answer).digest:
         yield f"what students get of {name} is the solution"
     elif not bugs:
-        yield f"{name} is to be mended, and has no Mistake {UNCHANGED!r}: the bug itself, however it is written"
+        yield f"{name} has a bug to fix, and has no Mistake {UNCHANGED!r}: the bug itself, however it is written"
     elif cell_of(without_marks(bugs[0].apply(answer))).digest != digest:
         yield f"the Mistake {UNCHANGED!r} of {name} is another program than what students get behind {GETS}"
 
@@ -309,8 +309,8 @@ def to_come(source: Source) -> list[str]:
     findings = []
     if count < LEAST_PREDICTIONS:
         findings.append(f"{count or 'no'} prediction{'' if count == 1 else 's'}; {LEAST_PREDICTIONS} are the least")
-    if sum(exercise.mend for exercise in source.lesson) < LEAST_MENDS:
-        findings.append("nothing to mend")
+    if sum(exercise.fixes_bug for exercise in source.lesson) < LEAST_FIXES:
+        findings.append("no bug to fix")
     return [f"{source.name}: {finding}" for finding in findings]
 
 
@@ -341,5 +341,5 @@ def wide_code(source: Source) -> Iterator[str]:
 
 QUICK_LOOKS = (
     *(stale_notebook, stale_release, names, leaks, cells_missing, variants_missing),
-    *(mends, built_on, predictions, outputs, wide_code),
+    *(bugs_to_fix, built_on, predictions, outputs, wide_code),
 )

@@ -16,7 +16,7 @@ from helpers.checking.run.answers import ANSWERED, Outcome
 from helpers.course import lesson_folder
 from helpers.exercises import Exercise, Lesson
 
-FORMAT = 2
+FORMAT = 3
 
 Outcomes = Mapping[str, Outcome]
 
@@ -27,16 +27,12 @@ class BadKey(Exception):
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A mistake that the key knows: its name, its title, what to tell the student, and what it returned.
-
-    idle: it computes nothing (returns its input, or zeros), and earns nothing for what it leaves alone.
-    """
+    """A mistake that the key knows: its name, its title, what to tell the student, and what it returned."""
 
     slug: str
     title: str
     says: str
     outcomes: Outcomes
-    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ def shipped_path(lesson: str) -> Path:
 
 def digest_of_exercises(lesson: Lesson) -> str:
     """A digest of the lesson's exercises and aspects. A key with another digest has to be made again."""
-    parts = [[e.name, [[a.name, a.points, a.side] for a in e.aspects], *(["mend"] if e.mend else [])] for e in lesson]
+    parts = [[e.name, [[a.name, a.points, a.side] for a in e.aspects], *["fix"] * e.fixes_bug] for e in lesson]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -84,7 +80,7 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
         mistakes = []
         for mistake in entry.mistakes:
             own = {a: o for a, o in mistake.outcomes.items() if not _same(o, entry.reference[a])}
-            texts = {"slug": mistake.slug, "title": mistake.title, "says": mistake.says, "idle": mistake.idle}
+            texts = {"slug": mistake.slug, "title": mistake.title, "says": mistake.says}
             mistakes.append({**texts, "outcomes": _stored(own, f"{name}/{mistake.slug}", tensors)})
         reference = _stored(entry.reference, f"{name}/reference", tensors)
         released = {"released": entry.released} if entry.released else {}
@@ -156,11 +152,11 @@ def _exercise_key(exercise: Exercise, stored: dict, tensors: dict[str, torch.Ten
         raise KeyError(exercise.name)
     mistakes = []
     for mistake in stored["mistakes"]:
-        slug, title, says, idle = (mistake[name] for name in ("slug", "title", "says", "idle"))
+        slug, title, says = (mistake[name] for name in ("slug", "title", "says"))
         outcomes = reference | _outcomes(mistake["outcomes"], f"{exercise.name}/{slug}", tensors)
-        mistakes.append(KnownMistake(slug, title, says, outcomes, idle))
+        mistakes.append(KnownMistake(slug, title, says, outcomes))
     released = stored.get("released", "")
-    if exercise.mend and not (isinstance(released, str) and released):
+    if exercise.fixes_bug and not (isinstance(released, str) and released):
         raise KeyError(exercise.name)
     return ExerciseKey(reference, tuple(mistakes), released)
 

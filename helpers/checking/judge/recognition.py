@@ -75,16 +75,12 @@ def _spoilt_by_bug(exercise: Exercise, key: ExerciseKey) -> set[str]:
 def earns_sides(exercise: Exercise, mistake: KnownMistake, key: ExerciseKey) -> bool:
     """Does an answer with this mistake get the points of side aspects?"""
     lost = lost_aspects(exercise, mistake, key)
-    return was_computed(exercise, _names(exercise.aspects) - lost, dict.fromkeys(lost, mistake), key)
+    return was_computed(exercise, _names(exercise.aspects) - lost, key)
 
 
-def was_computed(exercise: Exercise, right: Set[str], recognised: Explained, key: ExerciseKey) -> bool:
-    """Was what is asked for computed, if wrongly, so that what is right beside it pays?"""
-    if exercise.mend:
-        return bool(right & _spoilt_by_bug(exercise, key))
-    values = values_of(exercise)
-    shown = ((recognised[a.name], a) for a in values if a.name in recognised)
-    return bool(right & _names(values)) or any(not m.idle and _shows_numbers(m, a, key) for m, a in shown)
+def was_computed(exercise: Exercise, right: Set[str], key: ExerciseKey) -> bool:
+    """Is something right that cannot be guessed, so that what can be guessed pays as well?"""
+    return bool(right & (_spoilt_by_bug(exercise, key) if exercise.fixes_bug else _names(values_of(exercise))))
 
 
 def values_of(exercise: Exercise) -> list[Aspect]:
@@ -143,7 +139,7 @@ def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:
     """Two mistakes that come to the same in all that shows, as one."""
     title = f"{one.title}, or {other.title}"
     says = f"One of two mistakes. Either {one.title}: {one.says} Or {other.title}: {other.says}"
-    return replace(one, slug=f"{one.slug}-or-{other.slug}", title=title, says=says, idle=one.idle and other.idle)
+    return replace(one, slug=f"{one.slug}-or-{other.slug}", title=title, says=says)
 
 
 def _shows_numbers(mistake: KnownMistake, aspect: Aspect, key: ExerciseKey) -> bool:

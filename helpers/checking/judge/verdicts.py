@@ -17,7 +17,7 @@ from helpers.exercises import Exercise
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tensor_names import in_larger_case
 
-WAITS = "Counts as soon as the values are right."
+NOT_YET_PAID = "Counts as soon as one of the results is right."
 
 
 RIGHT, WRONG, NOT_STARTED, NO_ANSWER, NOT_ALLOWED = "right", "wrong", "not attempted", "no answer", "not allowed"
@@ -98,9 +98,9 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
 
     scan: what the text of the answer shows.
 
-    An aspect holds when its outcome is the reference's. Side aspects (whose right tensors can be guessed) pay only when
-    a value aspect holds or shows a known mistake's numbers: leaving the input alone earns nothing by itself. Where a
-    bug is to be fixed, nothing pays before something holds that the bug spoils.
+    An aspect holds when its outcome is the reference's. Side aspects (whose right tensors can be guessed) pay as soon
+    as a value aspect holds: leaving the input alone earns nothing by itself. Where a bug is to be fixed, nothing pays
+    before something holds that the bug spoils.
     """
     outcomes = answer.outcomes
     if all(outcomes[aspect.name].state == NOT_ATTEMPTED for aspect in exercise.aspects):
@@ -125,13 +125,13 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
 def _laid_out(comparison: Comparison, recognised: Explained, said: Mapping[str, str]) -> Verdict:
     """The verdict, aspect by aspect, with its points."""
     exercise, key, right = comparison.exercise, comparison.key, comparison.right
-    computed = was_computed(exercise, right, recognised, key)
+    computed = was_computed(exercise, right, key)
     lines = []
     for a in exercise.aspects:
-        waits = a.name in right and (a.side or exercise.mend) and not computed
+        waits = a.name in right and (a.side or exercise.fixes_bug) and not computed
         counts = a.name in right and not waits
         pair = None if a.name in right else _pair(a, comparison.outcomes[a.name], key.reference[a.name])
-        says = (HAD_BEFORE if exercise.mend else WAITS) if waits else said.get(a.name, "")
+        says = (HAD_BEFORE if exercise.fixes_bug else NOT_YET_PAID) if waits else said.get(a.name, "")
         lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, pair))
     mistakes = list({mistake.slug: mistake for mistake in recognised.values()}.values())
     return Verdict(

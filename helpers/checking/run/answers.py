@@ -32,7 +32,7 @@ from safetensors.torch import save as write_tensors
 from helpers.course import HELPERS, STUB
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
-from helpers.exercises.aspects import Forbidden, RaisedIn, Unmet, by_name
+from helpers.exercises.aspects import Fault, Forbidden, RaisedIn, by_name
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Aspect
 from helpers.text import listed, sanitized
@@ -151,7 +151,7 @@ def _reduced(outcome: Outcome, aspect: Aspect, draw: Draw) -> Outcome:
         return outcome
     try:
         return _packed(aspect.reduce(outcome.tensors, draw), aspect)
-    except Unmet as unmet:
+    except Fault as unmet:
         return Outcome(REFUSED, says=_short(unmet))
     except Exception:
         return Outcome(REFUSED, says=ODD)
@@ -176,7 +176,7 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
         return _packed(returned, aspect)
     except Forbidden as call:
         return Outcome(FORBIDDEN, says=_short(call), where=where_raised(call))
-    except Unmet as unmet:
+    except Fault as unmet:
         return Outcome(REFUSED, says=_short(unmet))
     except KeyboardInterrupt:
         raise

@@ -84,12 +84,12 @@ class AnswerGroup:
 class ExerciseSummary:
     """One exercise in a class. pairs: every student with a mark in it, and that mark; at least one.
 
-    mend: most of the code was given, so that it means nothing if it is the same.
+    fixes_bug: most of the code was given, so that it means nothing if it is the same.
     """
 
     name: str
     pairs: list[Pair]
-    mend: bool
+    fixes_bug: bool
 
     @property
     def out_of(self) -> float:
@@ -155,7 +155,7 @@ class ExerciseSummary:
     @property
     def same_code(self) -> list[AnswerGroup]:
         """Long answers whose code is the same except for names, comments and layout; the longest first."""
-        if self.mend:
+        if self.fixes_bug:
             return []
         states = (RIGHT, WRONG, NOT_ALLOWED)
         long = [p for p in self.judged if p[1].record["state"] in states and p[1].record["size"] >= LONG_CODE]
@@ -168,7 +168,9 @@ def summarize(lesson: Lesson, students: Sequence[StudentResult]) -> list[Exercis
     """What these results show of each exercise. There is at least one result."""
     cells = [(result, cell) for result in students for cell in result.cells]
     return [
-        ExerciseSummary(name, [pair for pair in cells if pair[1].name == name], name in lesson and lesson[name].mend)
+        ExerciseSummary(
+            name, [pair for pair in cells if pair[1].name == name], name in lesson and lesson[name].fixes_bug
+        )
         for name in names(lesson, students)
     ]
 

@@ -15,7 +15,7 @@ from nbgrader.plugins import CsvExportPlugin
 from helpers.course import write_whole
 from helpers.exercises.exercise import lesson_names
 from helpers.grading.csv_tables import as_csv
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import GradebookSession
 from helpers.grading.reports.results import StudentResult, results
 from helpers.text import number, plain
 
@@ -26,7 +26,7 @@ def write_exports(root: Path, lesson: str | None = None) -> None:
     """Write export/nbgrader.csv for all lessons, and LESSON.canvas.csv and LESSON.moodle.csv for each graded one."""
     folder = root / FOLDER
     folder.mkdir(exist_ok=True)
-    with Marks(root, "") as marks:
+    with GradebookSession(root, "") as marks:
         CsvExportPlugin(to=str(folder / "nbgrader.csv")).export(marks.gradebook)
     written = [folder / "nbgrader.csv"]
     # The plugin quotes nothing: whatever stands between two commas is a cell, and may be a formula

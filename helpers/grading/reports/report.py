@@ -13,7 +13,7 @@ from helpers.course import write_whole
 from helpers.exercises import Lesson
 from helpers.grading.csv_tables import BadTable, as_csv
 from helpers.grading.errors import GradingError
-from helpers.grading.judging import WAITS
+from helpers.grading.judging import NEEDS_REVIEW
 from helpers.grading.reports import class_summary
 from helpers.grading.reports.class_summary import mistakes_of, summarize
 from helpers.grading.reports.pages import page
@@ -62,7 +62,7 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list
         mistakes=mistakes,
         with_mistakes=len({student for mistake in mistakes for student in mistake.students}),
         predictions=class_summary.predictions(lesson, students),
-        waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == WAITS],
+        waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == NEEDS_REVIEW],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         flagged=[result for result in students if result.flags],
         ranked=sorted(students, key=lambda result: (-result.score, result.student.shown)),

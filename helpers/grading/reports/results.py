@@ -10,7 +10,7 @@ from pathlib import Path
 from nbgrader.api import Grade, SubmittedAssignment
 
 from helpers.exercises import Lesson, load_lesson
-from helpers.grading.gradebook import Marks, judged_path
+from helpers.grading.gradebook import GradebookSession, judged_path
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.progress_bars import progress
 from helpers.grading.submissions.roster import Student
@@ -71,7 +71,7 @@ def results(
     only: the ids of students; all if none is given. bar: show progress.
     """
     exercises, entries, students = load_lesson(lesson), Journal(root, lesson).read(), []
-    with Marks(root, lesson) as marks:
+    with GradebookSession(root, lesson) as marks:
         submissions = marks.submissions()
         for submission in progress(submissions, "Reading", "submission", shown=bar and bool(submissions)):
             student = submission.student.id

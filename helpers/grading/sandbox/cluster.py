@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from helpers.grading.errors import GradingError
-from helpers.grading.sandbox.runner import Executed, Limits, Runner, Work
+from helpers.grading.sandbox.runner import ExecutionRequest, ExecutionResult, Limits, Runner
 
 
 class Cluster:
@@ -22,18 +22,18 @@ class Cluster:
         self._client, self._about = client, about
         self.threads = sum(client.nthreads().values())
 
-    def everywhere(self, work: Work, seed: str) -> list[Executed]:
+    def everywhere(self, work: ExecutionRequest, seed: str) -> list[ExecutionResult]:
         """The submission, run once by each worker: one among them that is wrong would be found by chance otherwise."""
         tasks = [
             self._submit(work, seed, workers=[worker], allow_other_workers=False) for worker in self._client.nthreads()
         ]
         return [task.result() for task in tasks]
 
-    def execute(self, work: Work, seed: str, *, unexplained: object = None) -> Executed:
+    def execute(self, work: ExecutionRequest, seed: str, *, unexplained: object = None) -> ExecutionResult:
         """As Runner.execute, but that every answer is run twice: what is right or wrong stays where it is judged."""
         return self._submit(work, seed, retries=2).result()
 
-    def _submit(self, work: Work, seed: str, **where):
+    def _submit(self, work: ExecutionRequest, seed: str, **where):
         return self._client.submit(execute_there, self._about, work, seed, pure=False, **where)
 
 
@@ -63,6 +63,6 @@ def _runner(lesson: str, isolation: str, limits: Limits) -> Runner:
     return runner
 
 
-def execute_there(about: tuple, work: Work, seed: str) -> Executed:
+def execute_there(about: tuple, work: ExecutionRequest, seed: str) -> ExecutionResult:
     """In a worker: run a submission."""
     return _runner(*about).execute(work, seed)

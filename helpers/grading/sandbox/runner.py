@@ -20,7 +20,7 @@ from helpers.checking.read.finished_parts import sources_for
 from helpers.checking.read.program_slice import CodeCell, ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import Exercise, load_lesson
-from helpers.grading.judging import CheckRun
+from helpers.grading.judging import ExerciseRun
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.sandbox.fork_server import ForkServer
@@ -34,7 +34,7 @@ READING_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Work:
+class ExecutionRequest:
     """What is run of a submission. cells: its code cells in the released shape, but for the setup cell.
 
     released: the solution cells as students get them, by exercise. setup: the released setup cell.
@@ -47,12 +47,12 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Executed:
+class ExecutionResult:
     """What came of a submission. runs: by exercise. read: what its text shows. flags: what happened, in words for the
     instructor. isolation: what stood between the submission and the machine.
     """
 
-    runs: Mapping[str, CheckRun]
+    runs: Mapping[str, ExerciseRun]
     read: SubmissionScan
     flags: tuple[str, ...] = ()
     isolation: str = ""
@@ -104,8 +104,12 @@ class Runner:
                 talk.stop()
 
     def execute(
-        self, work: Work, seed: str, only: Collection[str] | None = None, unexplained: Unexplained | None = None
-    ) -> Executed:
+        self,
+        work: ExecutionRequest,
+        seed: str,
+        only: Collection[str] | None = None,
+        unexplained: Unexplained | None = None,
+    ) -> ExecutionResult:
         """Read a submission, and run its answers with the inputs of a seed.
 
         only: these exercises; all without it. unexplained: names the aspects of what an exercise sent, as unchecked
@@ -115,7 +119,7 @@ class Runner:
         """
         return _Execution(self, work, seed, only, unexplained).run()
 
-    def everywhere(self, work: Work, seed: str) -> list[Executed]:
+    def everywhere(self, work: ExecutionRequest, seed: str) -> list[ExecutionResult]:
         """Run a submission on each machine: here, on this one."""
         return [self.execute(work, seed, unexplained=lambda exercise, sent: [])]
 
@@ -159,12 +163,12 @@ class _Execution:
     """One submission's way through its exercises."""
 
     runner: Runner
-    work: Work
+    work: ExecutionRequest
     seed: str
     only: Collection[str] | None
     unexplained: Unexplained | None
     flags: list[str] = field(default_factory=list)
-    runs: dict[str, CheckRun] = field(default_factory=dict)
+    runs: dict[str, ExerciseRun] = field(default_factory=dict)
     _scan: SubmissionScan = field(init=False)
     _talk: Conversation = field(init=False)
     _isolation: str = ""
@@ -172,7 +176,7 @@ class _Execution:
     _used: float = 0.0  # seconds of processor time of the processes that have ended
     _over: str = ""  # why nothing more is run
 
-    def run(self) -> Executed:
+    def run(self) -> ExecutionResult:
         self._open()
         try:
             self._end = time.monotonic() + self.runner.limits.total_seconds  # the first one waits for the imports
@@ -182,7 +186,7 @@ class _Execution:
                     self.runs[exercise.name] = self._answer(exercise)
         finally:
             self._talk.leave()
-        return Executed(self.runs, self._scan, tuple(dict.fromkeys(self.flags)), self._isolation)
+        return ExecutionResult(self.runs, self._scan, tuple(dict.fromkeys(self.flags)), self._isolation)
 
     def _open(self) -> None:
         left = self.runner.limits.processor_seconds - self._used
@@ -194,17 +198,17 @@ class _Execution:
         if whole:
             return whole
         self.flags.append("the notebook could not be read as a whole, so that each solution cell was read by itself")
-        programs, facts = {}, {}
+        programs, scans = {}, {}
         for exercise in load_lesson(self.work.lesson):
             name = exercise.name
             own = tuple(cell for cell in self.work.cells if cell.name == name)
             if alone := self._read(own):
-                programs[name], facts[name] = alone.slices[name], alone.scans[name]
+                programs[name], scans[name] = alone.slices[name], alone.scans[name]
             else:
                 source, why = "".join(cell.source for cell in own), "reading it took too long, or ended the process"
                 programs[name] = ProgramSlice(self.work.setup, (), source, refused=why)
-                facts[name] = CellScan(refused=why)
-        return SubmissionScan(programs, facts)
+                scans[name] = CellScan(refused=why)
+        return SubmissionScan(programs, scans)
 
     def _read(self, cells: tuple[CodeCell, ...]) -> SubmissionScan | None:
         """What these cells show; None where reading them took too long, or ended the process."""
@@ -226,14 +230,14 @@ class _Execution:
             raise SandboxFailed(f"the submission could not be read: {reply.message.get('broken', '')}")
         return SubmissionScan.from_json(reply.message["read"])
 
-    def _answer(self, exercise: Exercise) -> CheckRun:
+    def _answer(self, exercise: Exercise) -> ExerciseRun:
         """One exercise's answer. A stub is not run."""
         if self._scan.scans[exercise.name].stub:
-            return CheckRun(absent=True)
+            return ExerciseRun(absent=True)
         if self._over or time.monotonic() >= self._end:
             over = self._over or f"the submission took longer than {self.runner.limits.total_seconds:g} s"
             self.flags.append(f"{over}; the rest was not run")
-            return CheckRun(says=f"There is no answer: {over}.")
+            return ExerciseRun(says=f"There is no answer: {over}.")
         request = {
             "task": "answer",
             "lesson": self.work.lesson,
@@ -243,37 +247,37 @@ class _Execution:
         }
         until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
         seeds = self.seed, SHIPPED_SEED
-        reply = self._talk.answer(request, seeds, until, lambda message: self._again(exercise, message))
+        reply = self._talk.answer(request, seeds, until, lambda message: self._aspects_to_rerun(exercise, message))
         ended = self._replace() if not self._talk.alive else ""
-        return self._came_to(exercise.name, reply, ended)
+        return self._run_of(exercise.name, reply, ended)
 
-    def _again(self, exercise: Exercise, message: dict) -> list[str]:
+    def _aspects_to_rerun(self, exercise: Exercise, message: dict) -> list[str]:
         """The aspects to run on the shipped key's inputs too."""
         if self.unexplained is None:
             return [aspect.name for aspect in exercise.aspects]
         return self.unexplained(exercise.name, message["answer"])
 
-    def _came_to(self, name: str, reply: Reply, ended: str) -> CheckRun:
+    def _run_of(self, name: str, reply: Reply, ended: str) -> ExerciseRun:
         message = reply.message
         if "answer" in message:
             sent = message.get("noticed")
             noticed = tuple(plain(each, 500) for each in sent[:10]) if isinstance(sent, list) else ()
             says, shipped = plain(message.get("stopped", "")), reply.second.get("answer")
-            return CheckRun(sent=message["answer"], says=says, noticed=noticed, shipped=shipped)
+            return ExerciseRun(sent=message["answer"], says=says, noticed=noticed, shipped=shipped)
         if "undefined" in message:
-            return CheckRun(says=plain(message["undefined"], 600), absent=True)
+            return ExerciseRun(says=plain(message["undefined"], 600), absent=True)
         if reply.state == LATE:
             self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
-            return CheckRun(says="The answer did not finish in time. Is there a loop that never ends?")
+            return ExerciseRun(says="The answer did not finish in time. Is there a loop that never ends?")
         if reply.state == EARLY:
             self.flags.append(f"{name} sent a result before it was asked for one")
-            return CheckRun(says="There is no answer. It sent a result before it was asked for one.")
+            return ExerciseRun(says="There is no answer. It sent a result before it was asked for one.")
         if reply.state in (DONE, FLOODED):
             self.flags.append(f"{name} sent something that is no answer")
-            return CheckRun(says=f"There is no answer. {plain(message.get('broken', ''))}".rstrip())
+            return ExerciseRun(says=f"There is no answer. {plain(message.get('broken', ''))}".rstrip())
         why = ended or reply.why or "it ended the Python process"
         self.flags.append(f"the process died in {name}: {why}")
-        return CheckRun(says=f"There is no answer: {why}.")
+        return ExerciseRun(says=f"There is no answer: {why}.")
 
     def _replace(self) -> str:
         """Start anew behind processes that were ended. Returns why they were, in words."""

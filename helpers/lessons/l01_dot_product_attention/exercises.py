@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.exercises.aspects import LARGER, Inputs, InTorch, Unmet
+from helpers.exercises.aspects import LARGER, Fault, Inputs, InTorch
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
@@ -190,7 +190,7 @@ def as_many_operations(attention: Answer, draw: Draw) -> torch.Tensor:
     more["positions"] = operations(attention, draw.normal(b, t + 2, 3))
     for what, count in more.items():
         if count != few:
-            raise Unmet(
+            raise Fault(
                 f"Your code calls PyTorch {few} times for {b} sentences of {t} words, and {count} times for two more"
                 f" {what}: it loops over the {what}. A matrix product treats all of them at once."
             )
@@ -226,7 +226,7 @@ hurried_attention = exercise(
     "hurried_attention",
     stars=2,
     minutes=7,
-    mend=True,
+    fixes_bug=True,
     given=SENTENCES,
     also=SMALL,
     larger=MANY_SENTENCES,
@@ -295,13 +295,13 @@ def measured(gap: Answer, attention: Callable, x: torch.Tensor, order: torch.Ten
 
     number = gap(noting, x, order)
     if not calls:
-        raise Unmet(
+        raise Fault(
             "The function that is handed in was never called, so your number cannot depend on it. The first argument,"
             " `attention`, is the function to be measured."
         )
     zero = isinstance(number, (int, float, torch.Tensor)) and torch.as_tensor(number).numel() == 1 and not number
     if zero and all(y.shape == calls[0].shape and torch.equal(y, calls[0]) for y in calls):
-        raise Unmet(
+        raise Fault(
             "Your number is 0 for a function that does see the order, and each call of it got the same tensor. One of"
             " the two calls needs x with its positions in the given order, the other x itself."
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.exercises.aspects import LARGER, Inputs, Unmet, as_is, built, kind_of, projected
+from helpers.exercises.aspects import LARGER, Fault, Inputs, as_is, built, kind_of, projected
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import SOFTMAX_OPERATORS, Answer, Aspect, Collected, Lesson
 from helpers.exercises.questions import predictions_of
@@ -181,7 +181,7 @@ attention = exercise(
     "attention",
     stars=2,
     minutes=10,
-    mend=True,
+    fixes_bug=True,
     forbidden={"finished_attention": FINISHED},
     by_hand=READY_MADE,
     operators=SOFTMAX_OPERATORS,
@@ -306,14 +306,14 @@ def two_matrices(returned: object, shape: tuple[int, int]) -> tuple[torch.Tensor
     returned = all_of(("w_q", "w_k"), returned)
     for name, matrix in zip(("w_q", "w_k"), returned, strict=True):
         if not isinstance(matrix, torch.Tensor):
-            raise Unmet(f"Your {name} is {kind_of(matrix)}; a tensor is needed.")
+            raise Fault(f"Your {name} is {kind_of(matrix)}; a tensor is needed.")
         if tuple(matrix.shape) != shape:
-            raise Unmet(
+            raise Fault(
                 f"Your {name} is {tuple(matrix.shape)}; it needs a row for each feature and a column for each rule,"
                 f" {shape}."
             )
         if not matrix.is_floating_point():
-            raise Unmet(f"Your {name} holds no floating-point numbers, so x cannot be multiplied by it.")
+            raise Fault(f"Your {name} holds no floating-point numbers, so x cannot be multiplied by it.")
     return tuple(returned)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet
+from helpers.exercises.aspects import Fault, Inputs
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
@@ -261,19 +261,19 @@ def loaded(e: int, d: int) -> Callable[[Answer, Draw], torch.nn.Module]:
     def via(answer: Answer, draw: Draw) -> torch.nn.Module:
         head = answer(e, d)
         if not isinstance(head, torch.nn.Module):
-            raise Unmet(f"PortedHead(e, d) gives a {type(head).__name__}; it has to be a torch.nn.Module.")
+            raise Fault(f"PortedHead(e, d) gives a {type(head).__name__}; it has to be a torch.nn.Module.")
         file = {f"to_{role}.weight": 1.5 * draw.named(role).normal(d, e) / e**0.5 for role in ROLES}
         try:
             misfits = head.to(draw.device).load_state_dict(file, strict=False)
         except RuntimeError:
-            raise Unmet(f"{NOT_LOADED} One of yours has another shape.") from None
+            raise Fault(f"{NOT_LOADED} One of yours has another shape.") from None
         sentences = [NOT_LOADED]
         if misfits.missing_keys:
             sentences.append(f"Your head also has {', '.join(misfits.missing_keys)}.")
         if misfits.unexpected_keys:
             sentences.append(f"Your head does not have {', '.join(misfits.unexpected_keys)}.")
         if len(sentences) > 1:
-            raise Unmet(" ".join(sentences))
+            raise Fault(" ".join(sentences))
         return head.train()
 
     return via
@@ -310,7 +310,7 @@ ported_head = exercise(
     "PortedHead",
     stars=2,
     minutes=8,
-    mend=True,
+    fixes_bug=True,
     given=case(normal(2, 4, 6)),  # the width of the model is not that of the head, nor the number of positions
     via=HEAD,
     aspects=(

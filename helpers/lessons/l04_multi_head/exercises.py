@@ -8,7 +8,7 @@ from numbers import Integral
 
 import torch
 
-from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of
+from helpers.exercises.aspects import LARGER, Fault, Inputs, Via, built, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -47,12 +47,12 @@ def refuses(call: Callable[[Answer, int, int, Draw], object]) -> Probe:
         except ValueError as problem:
             absent = [str(n) for n in (e, h) if not re.search(rf"(?<!\d){n}(?!\d)", str(problem))]
             if absent:
-                raise Unmet(
+                raise Fault(
                     f"For e = {e} and h = {h} your code raises a ValueError with the message {str(problem)!r}. It must"
                     f" name e and h; {' and '.join(absent)} cannot be found in it."
                 ) from None
             return torch.tensor([1])
-        raise Unmet(f"For e = {e} and h = {h} your code raises no error. {REFUSAL}")
+        raise Fault(f"For e = {e} and h = {h} your code raises no error. {REFUSAL}")
 
     return probe
 
@@ -179,12 +179,12 @@ def heads_of(e: int, d: int, h: int) -> Inputs:
 
 
 def triple(fused: Answer) -> Sequence[torch.Tensor]:
-    """What `fuse_heads` returned, which may be one tensor (3, h·d, e), as three weights; Unmet where it is not."""
+    """What `fuse_heads` returned, which may be one tensor (3, h·d, e), as three weights; Fault where it is not."""
     if isinstance(fused, Iterator) or isinstance(fused, torch.Tensor) and fused.dim() > 2:
         fused = tuple(fused)
     for weight in all_of(("w_q", "w_k", "w_v"), fused):
         if not isinstance(weight, torch.Tensor):
-            raise Unmet(f"One of your three weights is {kind_of(weight)}; tensors are needed, such as layer.weight.")
+            raise Fault(f"One of your three weights is {kind_of(weight)}; tensors are needed, such as layer.weight.")
     return fused
 
 
@@ -205,7 +205,7 @@ def fused_outputs(fuse: Answer, draw: Draw) -> torch.Tensor:
     w_q, w_k, w_v = triple(fuse(single_heads(draw)))
     shapes = [tuple(weight.shape) for weight in (w_q, w_k, w_v)]
     if set(shapes) != {(12, 7)}:
-        raise Unmet(
+        raise Fault(
             f"Weights of shapes {', '.join(map(str, shapes))} cannot take the heads' place: (h·d, e) = (12, 7) is"
             " needed."
         )
@@ -220,17 +220,17 @@ def heads_left_alone(fuse: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     given = list(heads)
     triple(fuse(given))
     if given != heads:
-        raise Unmet("After the call the caller's list holds other heads, or the same in another order.")
+        raise Fault("After the call the caller's list holds other heads, or the same in another order.")
     _shares_nothing(fuse, draw)
     return {name: parameter for k, head in enumerate(heads) for name, parameter in _named(head, k)}
 
 
 def _shares_nothing(fuse: Answer, draw: Draw) -> None:
-    """Unmet where the weights that are returned for a single head are the head's own."""
+    """Fault where the weights that are returned for a single head are the head's own."""
     (head,) = single_heads(draw.named("alone"), h=1)
     own = {parameter.data_ptr() for parameter in head.parameters()}
     if any(weight.data_ptr() in own for weight in triple(fuse([head]))):
-        raise Unmet(OWN_WEIGHTS)
+        raise Fault(OWN_WEIGHTS)
 
 
 OWN_WEIGHTS = (
@@ -292,7 +292,7 @@ folded_heads = exercise(
     "folded_heads",
     stars=2,
     minutes=8,
-    mend=True,
+    fixes_bug=True,
     builds_on=("multi_head.merge_heads", "multi_head.split_heads"),
     given=projections(),
     also={
@@ -345,7 +345,7 @@ def whole_numbers(count: Answer, draw: Draw) -> torch.Tensor:
             continue
         if isinstance(number, bool) or not isinstance(number, Integral):
             what = "a floating-point tensor" if isinstance(number, torch.Tensor) else _described(number)
-            raise Unmet(f"For the kind {kind!r} your function returns {what}; a count is an integer. {WHOLE_DIVISION}")
+            raise Fault(f"For the kind {kind!r} your function returns {what}; a count is an integer. {WHOLE_DIVISION}")
     return torch.tensor([1])
 
 

@@ -366,7 +366,7 @@ hurried_attention = exercise(
     "HurriedAttention",
     stars=2,
     minutes=8,
-    mend=True,
+    fixes_bug=True,
     given=case(normal(3, 5, 8)),
     via=HURRIED,
     aspects=(

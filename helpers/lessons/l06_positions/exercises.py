@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, built, raises
+from helpers.exercises.aspects import Fault, Inputs, built, raises
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Collected, Lesson
 from helpers.exercises.other_device import THERE
@@ -130,9 +130,9 @@ def carried(collected: Collected, draw: Draw) -> torch.Tensor:
 
     carry = collected["result"]
     if carry.shape != (8, 8):
-        raise Unmet(f"Your matrix for e = 8 is of shape {tuple(carry.shape)}; it has to be (8, 8).")
+        raise Fault(f"Your matrix for e = 8 is of shape {tuple(carry.shape)}; it has to be (8, 8).")
     if torch.promote_types(carry.dtype, torch.float32) != carry.dtype:  # which rounds as much as is let through
-        raise Unmet(f"Your matrix for e = 8 is of {str(carry.dtype)[6:]}; it has to be float32, as the encodings are.")
+        raise Fault(f"Your matrix for e = 8 is of {str(carry.dtype)[6:]}; it has to be float32, as the encodings are.")
     positions = draw.named("positions").integers(3, 50, 4)
     return carry.double() @ sinusoidal_encoding(50, 8, draw.device).double()[positions].T
 
@@ -167,7 +167,7 @@ relative_bias = exercise(
     "relative_bias",
     stars=2,
     minutes=10,
-    mend=True,
+    fixes_bug=True,
     forbidden=NO_PARTS,
     given=case(normal(21), 5),  # for t_max = 11: even i + j counted from the middle finds a number in the table
     also={

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from helpers.exercises import aspects
-from helpers.exercises.aspects import LARGER, Unmet, built, renamed
+from helpers.exercises.aspects import LARGER, Fault, built, renamed
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import (
     ATTENTION_OPERATORS,
@@ -76,12 +76,12 @@ def tower(answer: Answer, draw: Draw) -> Callable:
 
 
 def _measured(answer: Answer, model: Tower, x: torch.Tensor) -> object:
-    """What the answer returns; Unmet, in one form for all ways to come upon it, where it reads gradients too late."""
+    """What the answer returns; Fault, in one form for all ways to come upon it, where it reads gradients too late."""
     try:
         return answer(model, x)
     except (AttributeError, TypeError) as problem:
         if "NoneType" in str(problem) and all(parameter.grad is None for parameter in model.parameters()):
-            raise Unmet(
+            raise Fault(
                 "Your code meets None where it expects a gradient: no parameter of the model holds one."
             ) from None
         raise
@@ -210,7 +210,7 @@ layer_norm = exercise(
     "LayerNorm",
     stars=2,
     minutes=10,
-    mend=True,
+    fixes_bug=True,
     given=case(vectors(3, 5, 8)),  # e = 8; sequences of 5 positions, 3 of them: no two sizes alike
     also=OTHER_VECTORS,
     larger=case(heavy(size(9, 13), size(24, 33), size(34, 49))),
@@ -354,7 +354,7 @@ def dropped_and_scaled(collected: Collected, draw: Draw) -> dict[str, torch.Tens
 def kept(output: torch.Tensor) -> torch.Tensor:
     """What 1 has become, one number."""
     if output.shape != (16, 16, 8):
-        raise Unmet(f"For an input of shape (16, 16, 8) your block returns {tuple(output.shape)}.")
+        raise Fault(f"For an input of shape (16, 16, 8) your block returns {tuple(output.shape)}.")
     low, high = output.split(4, dim=-1)
     first, second = low.amin(dim=-1), high.amin(dim=-1)
     return ((low.amax(dim=-1) - first) / (second - first)).nanmedian()

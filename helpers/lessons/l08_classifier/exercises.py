@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import torch
 
-from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, Unmet, built
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, Inputs, built
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -99,7 +99,7 @@ def _looked_up(vocabulary: object) -> dict[str, torch.Tensor] | None:
     if vocabulary is None:
         return None
     if not isinstance(vocabulary, collections.abc.Mapping):
-        raise Unmet(f"Your function returns a {type(vocabulary).__name__}; it has to be a dict from words to ids.")
+        raise Fault(f"Your function returns a {type(vocabulary).__name__}; it has to be a dict from words to ids.")
     ids = {
         f"the ids (−1: none) of {whose}": torch.tensor([_as_id(vocabulary.get(word, -1)) for word in words])
         for whose, words in LOOKED_UP.items()
@@ -111,7 +111,7 @@ def _as_id(value):
     if isinstance(value, torch.Tensor) and value.numel() == 1:
         value = value.item()
     if not isinstance(value, int):
-        raise Unmet(f"In your dict a word leads to {value!r}, of type {type(value).__name__}; an id is an integer.")
+        raise Fault(f"In your dict a word leads to {value!r}, of type {type(value).__name__}; an id is an integer.")
     return max(-(2**62), min(2**62, value))
 
 
@@ -490,7 +490,7 @@ train_epoch = exercise(
     "train_epoch",
     stars=2,
     minutes=10,
-    mend=True,
+    fixes_bug=True,
     aspects=(
         Aspect("loss on test batches of one size", 1, an_epoch((4, 4, 4), 1), accepts="number", rtol=1e-3),
         Aspect("loss where the last batch is short", 1.5, an_epoch((6, 5, 1), 1), accepts="number", rtol=1e-3),

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers.exercises import aspects
-from helpers.exercises.aspects import LARGER, Inputs, Unmet, Via, built, kind_of, projected, renamed
+from helpers.exercises.aspects import LARGER, Fault, Inputs, Via, built, kind_of, projected, renamed
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Collected, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -50,7 +50,7 @@ def pair(batch: object) -> tuple[torch.Tensor, torch.Tensor]:
     parts = all_of(PARTS, batch)
     for name, part in zip(PARTS, parts, strict=True):
         if not isinstance(part, torch.Tensor):
-            raise Unmet(f"Your {name} have to be a tensor; they are {kind_of(part)}.")
+            raise Fault(f"Your {name} have to be a tensor; they are {kind_of(part)}.")
     return tuple(parts)
 
 
@@ -76,7 +76,7 @@ def many_slices(
     inputs, targets = pair(sample(data, rows, t))
     for name, part in zip(PARTS, (inputs, targets), strict=True):
         if part.shape != (rows, t):
-            raise Unmet(
+            raise Fault(
                 f"With batch = {rows} and t = {t} your {name} have the shape {tuple(part.shape)}; it has to be"
                 f" {(rows, t)}."
             )
@@ -129,12 +129,12 @@ def evenly(sample: Answer, draw: Draw) -> torch.Tensor:
     starts = (inputs[:, :1].long() == data.long()).int().argmax(dim=1)
     counts = starts.bincount(minlength=9)[:9]
     if not within(counts, torch.full((9,), 1 / 9), len(starts)).all():
-        raise Unmet(STARTS)
+        raise Fault(STARTS)
     data, inputs, _ = many_slices(sample, draw.named("pairs"), length=8)
     first, second = (inputs[:, :1].long() == data.long()).int().argmax(dim=1).view(-1, 2).T
     pairs = (3 * first + second).bincount(minlength=9)[:9]
     if not within(pairs, torch.full((9,), 1 / 9), len(first)).all():
-        raise Unmet(NOT_INDEPENDENT)
+        raise Fault(NOT_INDEPENDENT)
     return torch.tensor([1])
 
 
@@ -185,7 +185,7 @@ def longest(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     vias = {"in a model with t_max = 9": MODEL, "in a model with t_max = 7": ANOTHER}
     models: dict[str, Answer] = {which: via(answer, draw) for which, via in vias.items()}
     if not all(hasattr(model, "t_max") for model in models.values()):
-        raise Unmet("Your module has no attribute `t_max`. `generate` reads from it how long a window may be.")
+        raise Fault("Your module has no attribute `t_max`. `generate` reads from it how long a window may be.")
     return {which: torch.tensor(float(model.t_max)) for which, model in models.items()}
 
 
@@ -195,12 +195,12 @@ def checked_model(answer: Answer, draw: Draw) -> torch.nn.Module:
     names: dict[int, str] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         if id(parameter) in names:
-            raise Unmet(f"{name} is the same tensor as {names[id(parameter)]}. Each part has weights of its own.")
+            raise Fault(f"{name} is the same tensor as {names[id(parameter)]}. Each part has weights of its own.")
         names[id(parameter)] = name
     extra = sorted(set(model.state_dict()) - set(names.values()))
     if extra:
         some = ", ".join(extra[:MOST_NAMED]) + (f" and {more} more" if (more := len(extra) - MOST_NAMED) > 0 else "")
-        raise Unmet(
+        raise Fault(
             f"Your module's state_dict holds {some}, which is not a weight of the four parts. Keep a tensor"
             " that is computed, such as a mask, out of it: register_buffer(..., persistent=False)."
         )
@@ -295,7 +295,7 @@ def to_draw_from(setting: float) -> Via:
                 return filtered
             stays = filtered > GONE
             if not filtered.requires_grad and not torch.equal(filtered[stays], logits[stays]):
-                raise Unmet("Where a logit stays, your result holds something else.")
+                raise Fault("Where a logit stays, your result holds something else.")
             return probabilities(filtered)
 
         return call
@@ -366,7 +366,7 @@ def new_logits(points: float) -> Aspect:
         if torch.equal(logits, before):
             result = apply(logits, 1.0)
             if isinstance(result, torch.Tensor) and _share_memory(result, logits):
-                raise Unmet("At temperature 1 your function returns the caller's own tensor, not new logits.")
+                raise Fault("At temperature 1 your function returns the caller's own tensor, not new logits.")
         return {"input 0": logits}
 
     return renamed(aspects.input_left_alone(points, four_rows()), aspects.LEFT_ALONE, probe=probe)
@@ -382,7 +382,7 @@ def negative(apply: Answer, draw: Draw) -> torch.Tensor:
         apply(some_logits(draw, 4, 9), -0.5)
     except ValueError:
         return torch.tensor([1])
-    raise Unmet("A negative temperature would turn the ranking upside down. Raise a ValueError for it.")
+    raise Fault("A negative temperature would turn the ranking upside down. Raise a ValueError for it.")
 
 
 apply_temperature = exercise(
@@ -537,7 +537,7 @@ def drawn_tokens(
     tokens = generate(model, prompt, count, **options)
     if not isinstance(tokens, torch.Tensor) or tokens.shape != (len(prompt), count):
         shown = f"a tensor of shape {tuple(tokens.shape)}" if isinstance(tokens, torch.Tensor) else kind_of(tokens)
-        raise Unmet(
+        raise Fault(
             f"For {len(prompt)} prompts and count = {count} the result has to be of shape {(len(prompt), count)}; yours"
             f" is {shown}."
         )
@@ -608,7 +608,7 @@ def modes(call: Callable) -> Probe:
             model = Chain(draw, 7, 6).to(draw.device).train(training)
             call(answer, model, draw)
             if not model.modes:
-                raise Unmet("Your function never calls the model.")
+                raise Fault("Your function never calls the model.")
             results[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
                 [any(model.modes), model.training]
             )
@@ -734,7 +734,7 @@ bits_of_windows = exercise(
     "bits_of_windows",
     stars=2,
     minutes=6,
-    mend=True,
+    fixes_bug=True,
     aspects=(
         Aspect("windows that fill the text", 0.5, bits_of_texts(*EVEN, t_max=8), accepts="number"),
         Aspect("bytes left over at the end", 0.5, bits_of_texts(*UNEVEN, t_max=8, larger=True), accepts="number"),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import Inputs, Unmet, built, kind_of
+from helpers.exercises.aspects import Fault, Inputs, built, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import (
     ATTENTION_OPERATORS,
@@ -101,7 +101,7 @@ make_masks = exercise(
     "make_masks",
     stars=2,
     minutes=6,
-    mend=True,
+    fixes_bug=True,
     forbidden={"finished_masks": FINISHED},
     builds_on=("masks.causal_mask",),
     given=a_batch,
@@ -349,13 +349,13 @@ class StandInHalves:
     def encode(self, source: torch.Tensor) -> torch.Tensor:
         """The memory, for the right source."""
         if not torch.equal(source, self._source):
-            raise Unmet("`loss` must pass its source on to `encode` unchanged.")
+            raise Fault("`loss` must pass its source on to `encode` unchanged.")
         return self._memory
 
     def decode(self, target: torch.Tensor, memory: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
         """The logits (b, t, n) of what follows each target token."""
         if not torch.equal(memory, self._memory) or not torch.equal(source, self._source):
-            raise Unmet("`loss` must pass to `decode` what `encode` returned, and the source itself.")
+            raise Fault("`loss` must pass to `decode` what `encode` returned, and the source itself.")
         vectors = F.embedding(target, self._table)
         return 2 * vectors + vectors.cumsum(1)
 
@@ -717,10 +717,10 @@ def a_tabled_sentence(draw: Draw, table: Table) -> tuple[torch.nn.Module, torch.
 
 
 def filled_up(ids: object, limit: int) -> torch.Tensor:
-    """One sentence's ids with END_OF_ROW after them: (limit,). Unmet says what came instead."""
+    """One sentence's ids with END_OF_ROW after them: (limit,). Fault says what came instead."""
     if not isinstance(ids, torch.Tensor) or ids.dim() != 1 or len(ids) > limit:
         shape = f"a tensor of shape {tuple(ids.shape)}" if isinstance(ids, torch.Tensor) else kind_of(ids)
-        raise Unmet(f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}.")
+        raise Fault(f"Your function has to return the ids of one sentence, (t,), with t ≤ {limit}; it returns {shape}.")
     return F.pad(ids, (0, limit - len(ids)), value=END_OF_ROW)
 
 

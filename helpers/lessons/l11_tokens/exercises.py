@@ -10,7 +10,7 @@ from numbers import Integral
 
 import torch
 
-from helpers.exercises.aspects import Unmet, kind_of
+from helpers.exercises.aspects import Fault, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -26,14 +26,14 @@ def as_text(text: str) -> torch.Tensor:
 
 
 def a_list_of_ids(returned: Answer) -> torch.Tensor:
-    """A list of token ids, as a tensor. Unmet says what came instead."""
+    """A list of token ids, as a tensor. Fault says what came instead."""
     if isinstance(returned, torch.Tensor):
         returned = returned.tolist()
     what = "" if isinstance(returned, (list, tuple)) else kind_of(returned)
     other = next((i for i in returned if not isinstance(i, Integral)), 0) if not what else 0
     if what or not isinstance(other, Integral):
         what = what or f"{kind_of(returned)} with {kind_of(other)} in it, {str(other)[:30]!r}"
-        raise Unmet(f"You return {what}. A list of integers is asked for, the id of one token each.")
+        raise Fault(f"You return {what}. A list of integers is asked for, the id of one token each.")
     return torch.tensor([int(i) for i in returned], dtype=torch.int64)
 
 
@@ -54,9 +54,9 @@ def runs(numbers: list[int]) -> Iterator[tuple[str, slice]]:
 
 
 def a_dict(returned: object) -> dict:
-    """What was returned, if it is a dict. Unmet says what came instead."""
+    """What was returned, if it is a dict. Fault says what came instead."""
     if not isinstance(returned, dict):
-        raise Unmet(
+        raise Fault(
             "Your function has to return a dict from the numbers 0 to 255 to characters; it returns"
             f" {kind_of(returned)}."
         )
@@ -70,13 +70,13 @@ def characters_of(which: list[int]) -> Probe:
         table = a_dict(answer())
         characters = [table.get(byte) for byte in which]
         if not any(isinstance(c, str) for c in characters) and table and all(isinstance(key, str) for key in table):
-            raise Unmet("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
+            raise Fault("Your dict leads from characters to bytes. It has to lead from bytes, 0 to 255, to characters.")
         strange = next((key for key in table if not isinstance(key, Integral)), None)
         if strange is not None:
-            raise Unmet(f"The keys of your dict have to be the numbers 0 to 255; one of them is {strange!r}.")
+            raise Fault(f"The keys of your dict have to be the numbers 0 to 255; one of them is {strange!r}.")
         wrong = next((c for c in characters if c is not None and not (isinstance(c, str) and len(c) == 1)), None)
         if wrong is not None:
-            raise Unmet(f"The values of your dict have to be single characters; one of them is {wrong!r}.")
+            raise Fault(f"The values of your dict have to be single characters; one of them is {wrong!r}.")
         numbers = torch.tensor([-1 if c is None else ord(c) for c in characters])
         return {f"for the characters of {run}, by their numbers": numbers[places] for run, places in runs(which)}
 
@@ -127,11 +127,11 @@ def pairs_as_text(answer: Answer, words: list[str], count: int) -> torch.Tensor:
     """The learned pairs in their order, a line each."""
     merges = answer(words, count)
     if not isinstance(merges, (list, tuple)):
-        raise Unmet(f"Your function has to return a list of pairs; it returns {kind_of(merges)}.")
+        raise Fault(f"Your function has to return a list of pairs; it returns {kind_of(merges)}.")
     lines = []
     for pair in merges:
         if isinstance(pair, str):
-            raise Unmet(
+            raise Fault(
                 "Each entry of your list has to be a pair of symbols, such as ('t', 'h'); one of them is the text"
                 f" {pair!r}."
             )
@@ -338,7 +338,7 @@ encode = exercise(
     "encode",
     stars=3,
     minutes=10,
-    mend=True,
+    fixes_bug=True,
     forbidden=NO_BPE,
     answered_by=("bpe.Tokenizer",),
     builds_on=("bpe.byte_alphabet", "bpe.learn_merges", "bpe.merge_pair", "bpe.split_pieces"),
@@ -356,7 +356,7 @@ def text_of(answer: Answer, ids: list[int], vocabulary: dict[str, int]) -> torch
     """The text that the student's function returns for ids, as code points; an empty text is a single 0."""
     text = answer(ids, vocabulary)
     if not isinstance(text, str):
-        raise Unmet(f"Your function has to return a text; it returns {kind_of(text)}.")
+        raise Fault(f"Your function has to return a text; it returns {kind_of(text)}.")
     return as_text(text or "\0")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, Via, kind_of
+from helpers.exercises.aspects import Fault, Inputs, Via, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -72,12 +72,12 @@ def made(*arguments: object) -> Probe:
 
 
 def a_module(written: Any) -> torch.nn.Module:
-    """What calling the student's class gave. Raises Unmet where it is no module, or hides layers in a plain list."""
+    """What calling the student's class gave. Raises Fault where it is no module, or hides layers in a plain list."""
     if not isinstance(written, torch.nn.Module):
-        raise Unmet(f"Calling your class gives {kind_of(written)}; it has to be a torch.nn.Module.")
+        raise Fault(f"Calling your class gives {kind_of(written)}; it has to be a torch.nn.Module.")
     unseen = in_a_plain_list(written)
     if unseen:
-        raise Unmet(
+        raise Fault(
             f"Your module keeps layers in a plain list, `{unseen}`. torch does not see their parameters there:"
             " nothing trains them, loads them or moves them to another device. nn.ModuleList is a list for layers."
         )
@@ -108,13 +108,13 @@ def in_a_plain_list(module: torch.nn.Module) -> str:
 class ByOwnNames:
     """A module that goes by the names of `own_names` when its parameters' gradients are looked at.
 
-    expected: their names and shapes. Unmet where the module has others, for then there is nothing to hold them against.
+    expected: their names and shapes. Fault where the module has others, for then there is nothing to hold them against.
     """
 
     def __init__(self, module: torch.nn.Module, expected: Shapes):
         self._module, self._named = module, own_names(module)
         if {name: parameter.shape for name, parameter in self._named.items()} != expected:
-            raise Unmet(
+            raise Fault(
                 "The gradients are looked at by the names of your parameters, so they wait until names and shapes are"
                 " right."
             )
@@ -362,10 +362,10 @@ def renamed_large(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 def named_numbers(state: object, most: int = 6000) -> dict[str, torch.Tensor]:
     """The contents of a state: names and shapes, `most` letters of them, and the numbers in the order of the names."""
     if not isinstance(state, dict):
-        raise Unmet(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
+        raise Fault(f"Your function has to return a dict from names to tensors; it returns {kind_of(state)}.")
     wrong = next((name for name, tensor in state.items() if not isinstance(tensor, torch.Tensor)), None)
     if wrong is not None:
-        raise Unmet(f"The values of your dict have to be tensors; the one called {wrong!r} is {kind_of(state[wrong])}.")
+        raise Fault(f"The values of your dict have to be tensors; the one called {wrong!r} is {kind_of(state[wrong])}.")
     lines = "\n".join(f"{name} {tuple(state[name].shape)}" for name in sorted(state, key=str))
     values = [state[name].flatten().float() for name in sorted(state, key=str)]
     return {
@@ -461,7 +461,7 @@ for_linear = exercise(
     "for_linear",
     stars=2,
     minutes=6,
-    mend=True,
+    fixes_bug=True,
     aspects=(
         Aspect("the matrices that are not square", 0.5, turned(OF_CONV1D[0], *OF_CONV1D[2:])),
         Aspect("the matrix after the heads", 1, turned(OF_CONV1D[1])),
@@ -526,7 +526,7 @@ def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
     model.tokens.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].shape[-1]))
     answer(model, ids, COUNT)
     if sum(seen) > PROMPT + COUNT:
-        raise Unmet(
+        raise Fault(
             f"For {COUNT} new tokens after a prompt of {PROMPT}, your code sends {sum(seen)} tokens through the model."
             f" With a cache each goes through once: {PROMPT} at the start, then one at a time, {PROMPT + COUNT - 1} in"
             " all."

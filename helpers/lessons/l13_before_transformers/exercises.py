@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, Via, built, kind_of
+from helpers.exercises.aspects import Fault, Inputs, Via, built, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
 from helpers.exercises.questions import predictions_of
@@ -145,7 +145,7 @@ additive_scores = exercise(
     "additive_scores",
     stars=2,
     minutes=6,
-    mend=True,
+    fixes_bug=True,
     forbidden=NO_PARTS,
     given=compared(),
     also={**other_scores(compared), "with v of width 2": compared(a=2)},
@@ -390,9 +390,9 @@ def called_again(answer: Answer, draw: Draw) -> torch.Tensor:
     ids, lengths = some_texts(draw)
     before, _, after = (at_words(model.layers(each, lengths), lengths) for each in (ids, (ids + 1) % N, ids))
     if not torch.is_tensor(before) or not torch.is_tensor(after):
-        raise Unmet(f"`layers` has to return one tensor; it returns {kind_of(before)}.")
+        raise Fault(f"`layers` has to return one tensor; it returns {kind_of(before)}.")
     if before.shape != after.shape or not torch.allclose(before, after, atol=1e-5):
-        raise Unmet(
+        raise Fault(
             "The same text is read twice, with another one in between, and the results differ. Something stays behind"
             " from call to call, such as the state of an LSTM. Every call starts afresh."
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Inputs, Unmet, Via, any_device, gradient, input_left_alone, kind_of, values
+from helpers.exercises.aspects import Fault, Inputs, Via, any_device, gradient, input_left_alone, kind_of, values
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Collected, Exercise, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -47,10 +47,10 @@ def pieces_of(cut: Answer, groups: Words) -> dict[str, torch.Tensor]:
 
 
 def _checked(pieces: object) -> list[str]:
-    """The pieces, where they are a list of strings. Unmet says what they are instead."""
+    """The pieces, where they are a list of strings. Fault says what they are instead."""
     if not isinstance(pieces, (list, tuple)) or not all(isinstance(piece, str) for piece in pieces):
         what = kind_of(pieces) if not isinstance(pieces, (list, tuple)) else "a list with something else in it"
-        raise Unmet(f"Your function has to return a list of pieces, which are strings; it returns {what}.")
+        raise Fault(f"Your function has to return a list of pieces, which are strings; it returns {what}.")
     return list(pieces)
 
 
@@ -149,14 +149,14 @@ def long_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def ids_and_segments(returned: object) -> dict[str, torch.Tensor]:
-    """Two lists of integers, as tensors. Unmet says what came instead."""
+    """Two lists of integers, as tensors. Fault says what came instead."""
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        raise Unmet(f"Your function has to return two lists, ids and segments; it returns {kind_of(returned)}.")
+        raise Fault(f"Your function has to return two lists, ids and segments; it returns {kind_of(returned)}.")
     tensors = {}
     for name, part in zip(("ids", "segments"), returned, strict=True):
         part = part.tolist() if isinstance(part, torch.Tensor) else part
         if not isinstance(part, (list, tuple)) or not all(isinstance(i, Integral) for i in part):
-            raise Unmet(f"Your {name} have to be a list of integers; they are {kind_of(part)}.")
+            raise Fault(f"Your {name} have to be a list of integers; they are {kind_of(part)}.")
         tensors[name] = torch.tensor([int(i) for i in part], dtype=torch.int64)
     return tensors
 
@@ -242,28 +242,28 @@ class MaskingBatch:
         return torch.Generator(self.ids.device).manual_seed(self.seed)
 
     def corrupted(self, answer: Answer, generator: torch.Generator) -> torch.Tensor:
-        """Inputs and targets (2, b, t) of one call. Unmet where they are not two tensors of the ids' shape and type.
+        """Inputs and targets (2, b, t) of one call. Fault where they are not two tensors of the ids' shape and type.
 
         In 16 bits, which hold every id here; what is no id stays none.
         """
         ids = self.ids
         returned = answer(ids.clone(), self.special.clone(), self.mask_id, self.n, generator)
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-            raise Unmet(f"Your function has to return inputs and targets; it returns {kind_of(returned)}.")
+            raise Fault(f"Your function has to return inputs and targets; it returns {kind_of(returned)}.")
         for name, tensor in zip(("inputs", "targets"), returned, strict=True):
             if not isinstance(tensor, torch.Tensor) or tensor.shape != ids.shape:
                 what = f"of shape {tuple(tensor.shape)}" if isinstance(tensor, torch.Tensor) else kind_of(tensor)
-                raise Unmet(
+                raise Fault(
                     f"Your {name} have to be a tensor of the ids' shape, (b, t) = {tuple(ids.shape)}; they are {what}."
                 )
             if tensor.dtype != ids.dtype:
-                raise Unmet(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
+                raise Fault(f"Your {name} have to be int64, as ids are; they are {tensor.dtype}.")
         return torch.stack(tuple(returned)).clamp(-(1 << 15), (1 << 15) - 1).to(torch.int16)
 
     def fates(self, collected: torch.Tensor, *calls: int) -> Fates:
-        """The fates in what `corrupted` gave, or in a stack of that of so many calls. Unmet where it cannot be that."""
+        """The fates in what `corrupted` gave, or in a stack of that of so many calls. Fault where it cannot be that."""
         if collected.shape != (*calls, 2, *self.ids.shape):
-            raise Unmet("Your inputs and targets are not of the ids' shape.")
+            raise Fault("Your inputs and targets are not of the ids' shape.")
         return Fates(collected[..., 0, :, :], collected[..., 1, :, :], self.mask_id)
 
 
@@ -469,7 +469,7 @@ class Part(torch.nn.Module):
         """What the model returns for them."""
         returned = self.model(*inputs)
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-            raise Unmet(
+            raise Fault(
                 "Your model has to return two things, a vector for each token (b, t, e) and one for the whole (b, e);"
                 f" it returns {kind_of(returned)}."
             )
@@ -484,10 +484,10 @@ def part(sizes: Mapping[str, float], place: int | None) -> Via:
 
 
 def learning(answer: Answer, draw: Draw) -> torch.nn.Module:
-    """The small model for gradients. Unmet where its parameters are not those that are wanted."""
+    """The small model for gradients. Fault where its parameters are not those that are wanted."""
     module = part(SMALL, None)(answer, draw)
     if {name: parameter.shape for name, parameter in module.named_parameters()} != shapes_of_model(**SMALL):
-        raise Unmet(
+        raise Fault(
             "The gradients are looked at by the names of your parameters, so they wait until names and shapes are"
             " right."
         )
@@ -663,20 +663,20 @@ def a_linear(draw: Draw, bias: bool = True) -> torch.nn.Linear:
 
 
 def fresh(answer: Answer, draw: Draw, bias: bool = True) -> Any:
-    """The student's layer as it starts, of a drawn rank and alpha, in training mode. Unmet where A or B is missing."""
+    """The student's layer as it starts, of a drawn rank and alpha, in training mode. Fault where A or B is missing."""
     settings = draw.named("rank and alpha")
     rank = settings.number(2, 5)
     alpha = rank * settings.number(2, 5) / 2 + 0.75  # alpha / rank is never 1
     layer = answer(a_linear(draw, bias), rank, alpha)
     if not isinstance(layer, torch.nn.Module):
-        raise Unmet(f"Calling your class gives {kind_of(layer)}; it has to be a torch.nn.Module.")
+        raise Fault(f"Calling your class gives {kind_of(layer)}; it has to be a torch.nn.Module.")
     for name, shape in (("A", (rank, N_IN)), ("B", (N_OUT, rank))):
         parameter = getattr(layer, name, None)
         if not isinstance(parameter, torch.nn.Parameter):
-            raise Unmet(f"Your layer needs an nn.Parameter called {name}; it has {kind_of(parameter)} under that name.")
+            raise Fault(f"Your layer needs an nn.Parameter called {name}; it has {kind_of(parameter)} under that name.")
         if parameter.shape != shape:
             sizes = f"rank {rank}, {N_IN} inputs and {N_OUT} outputs"
-            raise Unmet(f"{name} should be {shape} for {sizes}; it is {tuple(parameter.shape)}.")
+            raise Fault(f"{name} should be {shape} for {sizes}; it is {tuple(parameter.shape)}.")
     return layer.to(draw.device)
 
 
@@ -721,9 +721,9 @@ def merged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         layer, x = low_rank(answer, draw.named(label), bias), draw.named("x").normal(4, N_IN)
         linear = layer.merge()
         if not isinstance(linear, torch.nn.Linear):
-            raise Unmet(f"`merge` has to return an nn.Linear; it returns {kind_of(linear)}.")
+            raise Fault(f"`merge` has to return an nn.Linear; it returns {kind_of(linear)}.")
         if layer.linear.weight.requires_grad:
-            raise Unmet("The weight of `self.linear` has to stay frozen. After merge() its requires_grad is True.")
+            raise Fault("The weight of `self.linear` has to stay frozen. After merge() its requires_grad is True.")
         outputs[f"the outputs of the merged layer{label}"] = linear(x)
         outputs[f"the outputs of your layer after merge(){label}"] = layer(x)
         again = layer.merge()
@@ -737,7 +737,7 @@ def unmerged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     layer, x = low_rank(answer, draw), draw.named("x").normal(4, N_IN)
     linear = getattr(layer, "linear", None)
     if not isinstance(linear, torch.nn.Linear):
-        raise Unmet("Your layer must keep the nn.Linear that it is given as `self.linear`.")
+        raise Fault("Your layer must keep the nn.Linear that it is given as `self.linear`.")
     layer.unmerge()
     outputs = {"your layer, after an unmerge() that has nothing to take back": layer(x)}
     for times in ("once", "twice"):
@@ -857,7 +857,7 @@ LESSON = Lesson(
                 Aspect("input left alone", 0.5, ids_afterwards, side=True, kind=Kind.ARGUMENT, missed=IDS_CHANGED),
             ),
             forbidden=NO_BERT,
-            mend=True,
+            fixes_bug=True,
             no_larger="Its shares are counted over 200,000 tokens.",
         ),
         Exercise(

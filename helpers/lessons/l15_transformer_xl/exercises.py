@@ -8,7 +8,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import LEFT_ALONE, Inputs, Unmet, built, kind_of
+from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, built, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -100,7 +100,7 @@ def without_gradient(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         memory, x, m = remembered(old, 4, 5)(draw)
         kept = answer(memory if memory is None else memory.requires_grad_(), x.requires_grad_(), m)
         if not isinstance(kept, torch.Tensor):
-            raise Unmet(f"Your function has to return a tensor; it returns {kind_of(kept)}.")
+            raise Fault(f"Your function has to return a tensor; it returns {kind_of(kept)}.")
         results[said] = torch.tensor([kept.requires_grad])
     return results
 
@@ -114,7 +114,7 @@ extend_memory = exercise(
     "extend_memory",
     stars=2,
     minutes=5,
-    mend=True,
+    fixes_bug=True,
     forbidden={"finished_memory": FINISHED},
     given=remembered(3, 4, 9),
     also={
@@ -318,7 +318,7 @@ def fresh_biases(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     learned = dict(answer(12, 3).named_parameters())
     absent = [name for name in ("u", "v") if name not in learned]
     if absent:
-        raise Unmet(f"Your module has no parameter called {' or '.join(absent)}.")
+        raise Fault(f"Your module has no parameter called {' or '.join(absent)}.")
     return {name: learned[name].detach() for name in ("u", "v")}
 
 
@@ -381,10 +381,10 @@ def parts_of(result: object, depth: int = 2) -> dict[str, torch.Tensor]:
     if not isinstance(result, (tuple, list)) or not pair or not isinstance(result[1], (list, tuple)):
         what = f"{kind_of(result)} of {len(result)} things" if isinstance(result, (tuple, list)) else kind_of(result)
         what = f"a pair whose second part is {kind_of(result[1])}" if pair else what  # type: ignore[index]
-        raise Unmet(f"Your model has to return logits and a list with a memory for each block. It returns {what}.")
+        raise Fault(f"Your model has to return logits and a list with a memory for each block. It returns {what}.")
     logits, memory = result
     if len(memory) != depth:
-        raise Unmet(f"The model has {depth} blocks, and your list holds {len(memory)} memories.")
+        raise Fault(f"The model has {depth} blocks, and your list holds {len(memory)} memories.")
     return {"logits": logits} | {f"memory of block {place}": past for place, past in enumerate(memory)}
 
 
@@ -500,7 +500,7 @@ def reached(cases: Callable[[Draw], Iterable[tuple[int, int, int]]]) -> Probe:
         counts = [answer(*case) for case in cases(draw)]
         wrong = [count for count in counts if isinstance(count, bool) or not isinstance(count, (int, float))]
         if wrong:
-            raise Unmet(f"A number of positions is a whole number; your function returns {kind_of(wrong[0])}.")
+            raise Fault(f"A number of positions is a whole number; your function returns {kind_of(wrong[0])}.")
         return torch.tensor([float(count) for count in counts])
 
     return probe
@@ -673,7 +673,7 @@ def modes(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         model = Recurrent(draw).to(draw.device).train(training)
         answer(model, few_bytes(draw, 23), 5, 4)
         if not model.modes:
-            raise Unmet("Your function never calls the model.")
+            raise Fault("Your function never calls the model.")
         results[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
             [any(model.modes), model.training]
         )
@@ -685,7 +685,7 @@ def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
     model = Recurrent(draw).to(draw.device).eval()
     answer(model, few_bytes(draw, 33), 5, 8)
     if model.seen > 33:
-        raise Unmet(
+        raise Fault(
             f"For a text of 33 bytes, your code sends {model.seen} positions through the model. With a memory each byte"
             " goes through once."
         )

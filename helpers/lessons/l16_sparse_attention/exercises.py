@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from helpers.exercises.aspects import LARGER, LEFT_ALONE, Inputs, InTorch, Unmet, Via, kind_of
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, Inputs, InTorch, Via, kind_of
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import ATTENTION_OPERATORS, SOFTMAX_OPERATORS, Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.other_device import THERE
@@ -75,7 +75,7 @@ def half(place: int) -> Via:
             masks = answer(*arguments)
             shape = f"a tensor of shape {tuple(masks.shape)}" if isinstance(masks, torch.Tensor) else kind_of(masks)
             if not isinstance(masks, torch.Tensor) or masks.dim() != 3 or len(masks) != 2:
-                raise Unmet(f"Your function returns {shape}. One tensor (2, t, t) is needed: the two halves, stacked.")
+                raise Fault(f"Your function returns {shape}. One tensor (2, t, t) is needed: the two halves, stacked.")
             return masks[place]
 
         return call
@@ -97,7 +97,7 @@ local_mask = exercise(
     "local_mask",
     stars=1,
     minutes=4,
-    mend=True,
+    fixes_bug=True,
     given=blocks(rest=True),
     also={
         "with a window of one": case(integer(4, 8), 1),
@@ -212,7 +212,7 @@ def count_of(answer: Answer, kind: str, t: int, size: int) -> int | float:
     """How many pairs the student counts."""
     count = answer(kind, t, size)
     if isinstance(count, bool) or not isinstance(count, (int, float)):
-        raise Unmet(f"A number of pairs is a whole number; your function returns {kind_of(count)}.")
+        raise Fault(f"A number of pairs is a whole number; your function returns {kind_of(count)}.")
     return count
 
 
@@ -242,13 +242,13 @@ def counted_without_a_mask(answer: Answer, draw: Draw) -> torch.Tensor:
     except (RuntimeError, MemoryError) as problem:
         if "memory" not in str(problem) and not isinstance(problem, MemoryError):
             raise
-        raise Unmet(
+        raise Fault(
             f"With t = {size * blocks:,}, a mask of t² entries fits into no memory. Count the pairs without making one."
         ) from None
     for kind, count in counts.items():
         exact = torch.tensor(count, dtype=torch.float64)
         if exact.float().double() == exact:  # true of an exact count once in a million draws
-            raise Unmet(
+            raise Fault(
                 f"With t = {size * blocks:,}, your count for {kind!r} has the 24 bits of a float32, so it is rounded. "
                 "Count with Python's own numbers."
             )
@@ -420,7 +420,7 @@ def no_square(sizes: tuple[int, int], name: str) -> Probe:
         with InTorch(), Operations() as watched:
             answer(q, k, v, size)
         if watched.largest >= LONG * LONG // 2:
-            raise Unmet(
+            raise Fault(
                 f"With t = {LONG} and {name} = {size}, your code makes a tensor {watched.description}, with"
                 f" {watched.largest:,} entries in memory. That is room for all pairs at once (t² is"
                 f" {LONG * LONG:,}), which this function is there to avoid, in scores and in masks."
@@ -666,7 +666,7 @@ def whole_tiles(answer: Answer, draw: Draw) -> torch.Tensor:
             answer(q, k, v, length)
         counts.append(watched.count)
     if counts[1] >= 2 / 3 * counts[0]:
-        raise Unmet(
+        raise Fault(
             f"For 192 keys, your code takes {counts[0]:,} operations in tiles of {tile} and {counts[1]:,} in tiles of"
             f" {4 * tile}. With a whole tile of keys at once, a quarter would be left. Is there a loop over rows, over"
             " single keys, or over parts of some other size?"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from helpers.exercises.aspects import LARGER, LEFT_ALONE, Unmet, fill, kind_of, projected, together
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, fill, kind_of, projected, together
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Kind, Lesson
 from helpers.exercises.questions import predictions_of
@@ -77,14 +77,14 @@ def gradients_of(answer: Answer, draw: Draw, batch: Rows, stale: bool) -> dict[s
     answer(model, *batch.drawn(draw.named(str(batch))), batch.parts, batch.pad)
     fit = -(-len(batch.lengths) // batch.parts)
     if model.rows and max(model.rows) > fit:
-        raise Unmet(
+        raise Fault(
             f"For {len(batch.lengths)} rows in {batch.parts} parts your code sends {max(model.rows)} rows"
             f" through the model at once. At most {fit} fit."
         )
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
     for name, gradient in gradients.items():
         if gradient is None:
-            raise Unmet(f"After your function the parameter {name} has no gradient in .grad.")
+            raise Fault(f"After your function the parameter {name} has no gradient in .grad.")
     return {f"the gradient of {name}": gradient for name, gradient in gradients.items()}
 
 
@@ -120,7 +120,7 @@ def part_by_part(answer: Answer, draw: Draw) -> torch.Tensor:
     model: Any = fill(RecordingModel().to(draw.device), draw)
     answer(model, *FOUR_PARTS.drawn(draw), FOUR_PARTS.parts, FOUR_PARTS.pad)
     if model.most_open > 1:
-        raise Unmet(
+        raise Fault(
             "Your code gives the model another part before the backward pass of an earlier part has run. So the"
             " activations of several parts are kept at once, and no memory is saved."
         )
@@ -142,7 +142,7 @@ accumulated_gradients = exercise(
     "accumulated_gradients",
     stars=2,
     minutes=7,
-    mend=True,
+    fixes_bug=True,
     given=batch_and_model,
     aspects=(
         accumulated(
@@ -233,23 +233,23 @@ def both_passes(
             y = answer(block, y)
         between = torch.randint(0, 2**31, (2,))
         if not isinstance(y, torch.Tensor):
-            raise Unmet(f"Your function has to return the block's output; it returns {kind_of(y)}.")
+            raise Fault(f"Your function has to return the block's output; it returns {kind_of(y)}.")
         if not y.requires_grad:
-            raise Unmet(
+            raise Fault(
                 "No gradient flows back from your output."
                 if needs
                 else "Where x needs no gradient, none flows back from your output: the parameters would not learn. What"
                 " goes into a Function's apply decides whether its output has a gradient."
             )
         if block.recorded[:1] == [True]:
-            raise Unmet(
+            raise Fault(
                 "Autograd records the block's first run, so all that it computes is kept. The forward pass keeps x"
                 " alone, and the block runs again, recorded, in the backward pass."
             )
         y.backward(slope)
         after = torch.randint(0, 2**31, (2,))
     if len(block.recorded) < 2:
-        raise Unmet("The block runs once only: in the backward pass it has to be computed again.")
+        raise Fault("The block runs once only: in the backward pass it has to be computed again.")
     results = {OUTPUT: y.detach()}
     for name, leaf in {"x": x, **dict(block.named_parameters())}.items():
         if leaf.requires_grad:
@@ -294,7 +294,7 @@ def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
         with torch.autocast(kind, torch.bfloat16, enabled=later):
             y.float().sum().backward()
         if len(set(block.autocasts)) > 1:
-            raise Unmet(
+            raise Fault(
                 f"The block runs first with autocast {'on' if first else 'off'} and then, in the backward pass, with"
                 f" autocast {'on' if later else 'off'}. Hand over `keeping_autocast(block, x.device)`, as in the last"
                 " line that you were given."
@@ -349,7 +349,7 @@ def numbers(names: tuple[str, str], returned: Answer) -> list[float]:
         if isinstance(one, torch.Tensor) and one.numel() == 1:
             one = one.item()
         if isinstance(one, bool) or not isinstance(one, (int, float)):
-            raise Unmet(f"`{name}` has to be a number; your function returns {kind_of(one)}.")
+            raise Fault(f"`{name}` has to be a number; your function returns {kind_of(one)}.")
         floats.append(float(one))
     return floats
 

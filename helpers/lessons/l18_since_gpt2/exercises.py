@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import LARGER, Unmet, Via, built, fill, kind_of, together
+from helpers.exercises.aspects import LARGER, Fault, Via, built, fill, kind_of, together
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Kind, Lesson
 from helpers.exercises.questions import predictions_of
@@ -56,7 +56,7 @@ rms_norm = exercise(
     "RMSNorm",
     stars=1,
     minutes=6,
-    mend=True,
+    fixes_bug=True,
     forbidden={"finished_norm": FINISHED},
     by_hand=READY,
     given=case(normal(2, 3, 6, std=3.0)),
@@ -115,7 +115,7 @@ def pieces_through(call: Callable, x: torch.Tensor, past: object, cuts: tuple[in
     for piece in x.split(cuts, dim=1):
         part = call(piece, past)
         if not isinstance(part, torch.Tensor):
-            raise Unmet(f"With a cache your layer has to return a tensor; it returns {kind_of(part)}.")
+            raise Fault(f"With a cache your layer has to return a tensor; it returns {kind_of(part)}.")
         parts.append(part)
     return torch.cat(parts, dim=1)
 
@@ -140,9 +140,9 @@ def cached(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     layer, past = ATTENTION(answer, draw), LayerCache(8)
     output = pieces_through(layer, draw.normal(2, 5, 24), past, (3, 2))
     if past.keys is None:
-        raise Unmet("Your layer was given a cache and put nothing into it: past.append(k, v) does.")
+        raise Fault("Your layer was given a cache and put nothing into it: past.append(k, v) does.")
     if torch.equal(output, output[:, :1].expand_as(output)) or not output.isfinite().any():
-        raise Unmet("Your layer fills the cache and computes nothing from it: its output does not depend on the input.")
+        raise Fault("Your layer fills the cache and computes nothing from it: its output does not depend on the input.")
     return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
 
 
@@ -272,9 +272,9 @@ def model_in_pieces(answer: Answer, draw: Draw) -> torch.Tensor:
     with torch.no_grad():
         parts = [model(piece, cache) for piece in draw.integers(0, 9, 2, 6).split((3, 1, 2), dim=1)]
     if not all(isinstance(part, torch.Tensor) for part in parts):
-        raise Unmet("Your model has to return logits alone, a tensor (b, t, n).")
+        raise Fault("Your model has to return logits alone, a tensor (b, t, n).")
     if cache.length != 6:
-        raise Unmet("Your model was given a cache and did not hand each block its layer of it, cache.layers[i].")
+        raise Fault("Your model was given a cache and did not hand each block its layer of it, cache.layers[i].")
     return torch.cat(parts, dim=1)
 
 

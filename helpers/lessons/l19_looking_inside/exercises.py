@@ -114,7 +114,7 @@ logit_lens = exercise(
     "logit_lens",
     stars=2,
     minutes=7,
-    mend=True,
+    fixes_bug=True,
     given=stacked(3, 2, 4, 6, 5),
     also={
         "with a batch of one": stacked(4, 1, 3, 5, 7),

@@ -15,7 +15,7 @@ from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
-from helpers.exercises.aspects import Unmet
+from helpers.exercises.aspects import Fault
 from helpers.exercises.draw import Draw
 from helpers.lessons.l01_dot_product_attention import exercises
 
@@ -40,7 +40,7 @@ def test_a_loop_outside_of_pytorch_is_no_way_around_the_count(taken_out):
     def loop(x):
         return torch.from_numpy(np.stack([softmax(each @ each.T, axis=-1) @ each for each in taken_out(x)]))
 
-    with pytest.raises(Unmet, match="out of PyTorch"):
+    with pytest.raises(Fault, match="out of PyTorch"):
         exercises.as_many_operations(loop, Draw("loop"))
 
 

@@ -24,7 +24,7 @@ from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.device import device
 from helpers.exercises import load_lesson
-from helpers.exercises.aspects import Unmet
+from helpers.exercises.aspects import Fault
 from helpers.exercises.draw import Draw
 from helpers.lessons.l09_character_generator.exercises import Always, Chain, checked_model
 from helpers.parts import generator
@@ -180,7 +180,7 @@ def test_of_many_tensors_that_are_no_weights_the_first_are_named(count, named):
             for number in range(count):
                 self.register_buffer(f"mask_{number}", torch.ones(2, 2))
 
-    with pytest.raises(Unmet, match=named):
+    with pytest.raises(Fault, match=named):
         checked_model(Masked, Draw("some"))
 
 

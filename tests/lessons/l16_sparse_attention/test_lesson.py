@@ -11,7 +11,7 @@ from helpers.authoring.build.lesson_source import sources
 from helpers.data.recorded import recorded
 from helpers.data.toy import digits
 from helpers.exercises import load_lesson
-from helpers.exercises.aspects import Unmet
+from helpers.exercises.aspects import Fault
 from helpers.exercises.draw import Draw
 from helpers.lessons.l16_sparse_attention.exercises import Operations, no_square, whole_tiles
 from helpers.training import patterns
@@ -34,7 +34,7 @@ def test_a_square_of_numpy_is_no_way_around_the_measure():
     def in_numpy(q, k, v, w):
         return torch.from_numpy((q.numpy() @ k.mT.numpy()) @ v.numpy())
 
-    with pytest.raises(Unmet, match="out of PyTorch"):
+    with pytest.raises(Fault, match="out of PyTorch"):
         no_square((6, 12), "w")(in_numpy, Draw("square"))
 
 
@@ -42,7 +42,7 @@ def test_attention_that_goes_row_by_row_uses_no_tiles():
     def row_by_row(q, k, v, tile):
         return torch.cat([torch.softmax(q[..., i : i + 1, :] @ k.mT, -1) @ v for i in range(q.shape[-2])], dim=-2)
 
-    with pytest.raises(Unmet, match="Is there a loop over rows"):
+    with pytest.raises(Fault, match="Is there a loop over rows"):
         whole_tiles(row_by_row, Draw("tiles"))
 
 

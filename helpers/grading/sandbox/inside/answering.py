@@ -46,14 +46,14 @@ def be_init(control: int, about: dict) -> None:
         if child == 0:
             answer(sockets[0], about, used)
         os.close(sockets[0])
-        status = _ended(child, channel)
+        status = _exit_status(child, channel)
         _end_the_rest()
         if not about["nested"]:
             _empty_folders(about)
         channel.sendall(json.dumps({"status": status}).encode() + b"\n")
 
 
-def _ended(child: int, channel: socket.socket) -> int:
+def _exit_status(child: int, channel: socket.socket) -> int:
     """Wait until the process ends, or end it when a byte arrives. Returns its exit status."""
     poll = select.poll()
     poll.register(channel, select.POLLIN)

@@ -18,13 +18,13 @@ from tables import table
 
 from helpers.grading import commands, late_policy
 from helpers.grading.csv_tables import BadDate, BadTable, parse_date
-from helpers.grading.gradebook import Marks
+from helpers.grading.gradebook import GradebookSession
 from helpers.grading.late_policy import days_begun, read_deadlines
 from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import read_submissions
 from helpers.text import number
 
-TABLES = table("lateness")
+TABLES = table("late_policy")
 SECOND, THIRD = "02_queries_keys_values", "03_scaling"
 BERLIN = tz.gettz("Europe/Berlin")
 TABLE = f"""lesson,student,due,per day,at most,late days,zone
@@ -313,7 +313,7 @@ def course(pattern, tmp_path_factory):
 def graded(course, **more):
     summary = batch(course, jobs=1).run(**more)
     assert not summary.failed
-    with Marks(course.folder, FIRST) as marks:
+    with GradebookSession(course.folder, FIRST) as marks:
         submissions = marks.gradebook.assignment_submissions(FIRST)
         return summary, {s.student.id: (s.score, s.late_submission_penalty) for s in submissions}
 
@@ -322,7 +322,7 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
     written(course.folder, TABLE)
     summary, marks = graded(course)
     assert marks == {"ada": (OUT_OF, pytest.approx(OUT_OF / 5)), "ben": (OUT_OF, 0)}
-    with Marks(course.folder, FIRST) as open_marks:
+    with GradebookSession(course.folder, FIRST) as open_marks:
         open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada").manual_score = 1
         open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment = "See me"
         open_marks.gradebook.db.commit()
@@ -333,7 +333,7 @@ def test_marks_and_comments_by_hand_survive_a_regrade_with_another_penalty(cours
     written(course.folder, TABLE.replace("10%", "1"))
     summary, marks = graded(course, again=True)
     assert len(summary.graded) == 2 and marks["ada"] == (less, 2)
-    with Marks(course.folder, FIRST) as open_marks:
+    with GradebookSession(course.folder, FIRST) as open_marks:
         grade = open_marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ada")
         assert (grade.manual_score, grade.auto_score, grade.needs_manual_grade) == (1, FULL["raw_weights"], True)
         assert open_marks.gradebook.find_comment("raw_weights", FIRST, FIRST, "ada").manual_comment == "See me"

@@ -44,7 +44,7 @@ def test_a_file_lists_variants_kind_by_kind():
     pairs = (("x / 2", "x / 3"), ("int", "float"))
     assert read_mistakes(FOLDER / "mistakes.toml") == [
         Mistake("halved", "third", pairs, title="a third", says="Two lines of one sentence."),
-        Mistake("halved", "idle", ("x / 2", "x"), title="returned", says="Nothing is done.", idle=True),
+        Mistake("halved", "idle", ("x / 2", "x"), title="returned", says="Nothing is done."),
         Accepted("halved", "shifted", instead="y = x\nreturn y / 2"),
         EquivalentMutant("halved", "2", "2.0", "the same number"),
     ]

@@ -130,9 +130,9 @@ def test_who_writes_nothing_gets_nothing_and_no_traceback(course, marks):
     assert set(marks["nothing"].values()) == {0}
     notebook = nbformat.read(course.folder / "autograded" / "nothing" / FIRST / f"{FIRST}.ipynb", as_version=4)
     assert not [o for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "error"]
-    page, mends = course.feedback("nothing"), sum(exercise.mend for exercise in SOURCE.lesson)
-    assert page.count("<span>not attempted</span>") == len(FULL) - mends
-    assert page.count("<span>not changed yet</span>") == mends
+    page, bugs = course.feedback("nothing"), sum(exercise.fixes_bug for exercise in SOURCE.lesson)
+    assert page.count("<span>not attempted</span>") == len(FULL) - bugs
+    assert page.count("<span>not changed yet</span>") == bugs
 
 
 def test_who_solves_everything_gets_everything(marks):

@@ -19,7 +19,7 @@ from helpers.checking.run.answers import run
 from helpers.exercises import load_lesson
 from helpers.grading.exam import HIDDEN, POOL, digest_of_work, exam_key_path, load_exam_key, seeds_of, without_seed
 from helpers.grading.grader import work_of
-from helpers.grading.judging import CheckRun
+from helpers.grading.judging import ExerciseRun
 
 SECRET = "a secret that stands in a test only"
 
@@ -107,7 +107,7 @@ def test_a_key_that_cannot_be_used_says_what_to_run(exam, first_lesson, tmp_path
 
 def test_the_seed_is_taken_out_wherever_it_stands_and_answers_stay_whole():
     seed = seeds_of(SECRET, 1)[0]
-    run = CheckRun({"printed": f"x{seed}y", "tensors": "AAAA"}, says=f"KeyError: {seed}", noticed=(f"torch.{seed}",))
+    run = ExerciseRun({"printed": f"x{seed}y", "tensors": "AAAA"}, says=f"KeyError: {seed}", noticed=(f"torch.{seed}",))
     clean = without_seed(run, seed)
     assert seed not in repr(clean)
     assert clean.sent == {"printed": f"x{HIDDEN}y", "tensors": "AAAA"} and clean.noticed == (f"torch.{HIDDEN}",)

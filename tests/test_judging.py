@@ -22,13 +22,13 @@ from helpers.grading.errors import GradingError
 from helpers.grading.grader import work_of
 from helpers.grading.judging import (
     ACCEPTED,
+    NEEDS_REVIEW,
     REFUSED,
-    WAITS,
-    CheckRun,
+    ExerciseRun,
     judge_submission,
 )
 from helpers.grading.review import Decisions
-from helpers.grading.sandbox.runner import Executed
+from helpers.grading.sandbox.runner import ExecutionResult
 from helpers.notebooks import filled_in, sources_of, without_marks
 
 FOURTH = "04_multi_head"
@@ -48,23 +48,23 @@ def read(lesson, notebook):
 def run_here(exercise, program, seed):
     """What an answer gives in this process, without a sandbox."""
     ((given, _, noticed),) = isolation.run_watched(exercise, program, sources_for(exercise), [(seed, None)])
-    return CheckRun(sent=answers.to_wire(given), noticed=tuple(noticed))
+    return ExerciseRun(sent=answers.to_wire(given), noticed=tuple(noticed))
 
 
 def judged(lesson, notebook, name, decided=lambda exercise, digest: ""):
     """The verdict on one exercise of a submission, whose answer runs in this process."""
     asked, key = load_lesson(lesson), load_key(load_lesson(lesson), shipped_path(lesson), "")
     found, exercise = read(lesson, notebook), asked[name]
-    run = CheckRun(absent=True)
+    run = ExerciseRun(absent=True)
     if not found.scans[name].stub:
         run = run_here(exercise, found.slices[name], key.seed)
     return judge_submission(asked, key, {name: run}, found, decided)[name]
 
 
-def test_every_released_cell_holds_its_stub_or_a_bug_to_mend_and_no_solution_does(source):
+def test_every_released_cell_holds_its_stub_or_a_bug_to_fix_and_no_solution_does(source):
     cells, solutions = sources_of(answer_notebook(source.name)), solved(source.name)
     for exercise in source.lesson:
-        assert cell_of(cells[exercise.name]).holds_stub(exercise.name, cells[exercise.name]) != exercise.mend
+        assert cell_of(cells[exercise.name]).holds_stub(exercise.name, cells[exercise.name]) != exercise.fixes_bug
         assert cells[exercise.name] != solutions[exercise.name]
         assert not cell_of(solutions[exercise.name]).holds_stub(exercise.name, cells[exercise.name])
 
@@ -92,7 +92,7 @@ def test_an_answer_that_changes_torch_waits_and_the_instructor_decides(tmp_path)
 
     decisions = Decisions(tmp_path)
     about = marked()
-    assert (about.verdict.state, about.verdict.points, about.earned, about.decision) == (ON_HOLD, 0, 3, WAITS)
+    assert (about.verdict.state, about.verdict.points, about.earned, about.decision) == (ON_HOLD, 0, 3, NEEDS_REVIEW)
     assert [finding.why for finding in about.look] == [
         "While the answer ran, `torch.zeros_like` was replaced. No exercise needs that."
     ]
@@ -100,17 +100,17 @@ def test_an_answer_that_changes_torch_waits_and_the_instructor_decides(tmp_path)
     for decision, points in ((ACCEPTED, 3), (REFUSED, 0)):
         decisions.write(FIRST, "ada", "raw_weights", about.digest, decision)
         assert (marked().decision, marked().verdict.points) == (decision, points)
-    assert marked(student="bob").decision == WAITS
-    assert marked(CHANGED + "# changed").decision == WAITS
+    assert marked(student="bob").decision == NEEDS_REVIEW
+    assert marked(CHANGED + "# changed").decision == NEEDS_REVIEW
 
 
 def test_an_answer_that_leads_out_or_cannot_be_read_waits():
     text = "def raw_weights(x):\n    raw_weights.__globals__\n    return x @ x.mT\n"
     about = judged(FIRST, right(FIRST, raw_weights=text), "raw_weights")
-    assert about.decision == WAITS and ["`__globals__`" in finding.why for finding in about.look] == [True]
+    assert about.decision == NEEDS_REVIEW and ["`__globals__`" in finding.why for finding in about.look] == [True]
     long = "def raw_weights(x):\n    return x @ x.mT\n" + "a = 1\n" * 3000
     about = judged(FIRST, right(FIRST, raw_weights=long), "raw_weights")
-    assert about.decision == WAITS and ["could not be read" in finding.why for finding in about.look] == [True]
+    assert about.decision == NEEDS_REVIEW and ["could not be read" in finding.why for finding in about.look] == [True]
 
 
 def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
@@ -118,15 +118,15 @@ def test_no_right_answer_and_no_honest_mistake_is_held_up(source):
     for variant in source.variants():
         if isinstance(variant, (Accepted, Mistake)):
             text = without_marks(variant.apply(cells[variant.exercise]))
-            facts = scan_cell(source.lesson[variant.exercise], text)
-            assert not facts.suspicious and not facts.refused and not facts.stub and not facts.begun, variant
+            scan = scan_cell(source.lesson[variant.exercise], text)
+            assert not scan.suspicious and not scan.refused and not scan.stub and not scan.begun, variant
 
 
 def execute_here(work, seed):
     """All exercises of a submission in this process, for answers of the tests' own."""
     lesson = load_lesson(work.lesson)
     found = scan_submission(lesson, work.cells, work.released, work.setup)
-    return Executed({each.name: run_here(each, found.slices[each.name], seed) for each in lesson}, found)
+    return ExecutionResult({each.name: run_here(each, found.slices[each.name], seed) for each in lesson}, found)
 
 
 LOOKED_AT = "def raw_weights(x):\n    raw_weights.__globals__  # \x1b[2J\n    return x @ x.mT\n"

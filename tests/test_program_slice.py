@@ -11,7 +11,7 @@ from helpers.checking.read.program_slice import CodeCell, ProgramSlice, slice_of
 from helpers.checking.read.syntax import LONGEST, cell_of
 from helpers.exercises import load_lesson
 
-CASES = table("program")
+CASES = table("program_slice")
 SETUP = """
 import torch
 from torch import nn

@@ -21,7 +21,7 @@ from helpers.exercises.exercise import lesson_names
 from helpers.grading.commands import register
 from helpers.grading.grader import work_of
 from helpers.grading.journal import Journal
-from helpers.grading.judging import CheckRun, judge_submission
+from helpers.grading.judging import ExerciseRun, judge_submission
 from helpers.grading.reports.feedback import write_feedback
 from helpers.grading.submissions.restore import restore
 from helpers.notebooks import grade_id, sources_of
@@ -49,7 +49,7 @@ def read(lesson, notebook):
 
 def judged(lesson, notebook, name):
     asked, key = load_lesson(lesson), load_key(load_lesson(lesson), shipped_path(lesson), "")
-    return judge_submission(asked, key, {name: CheckRun(absent=True)}, read(lesson, notebook))[name]
+    return judge_submission(asked, key, {name: ExerciseRun(absent=True)}, read(lesson, notebook))[name]
 
 
 @pytest.mark.parametrize("text", [OWN, "raw_weights = lambda x: x @ x.mT", f"import torch\n\n@torch.no_grad()\n{OWN}"])
@@ -138,8 +138,8 @@ def test_an_answer_in_the_own_cell_is_judged(cells):
 
 
 def test_a_bug_that_is_mended_in_another_cell_is_named_too():
-    lesson = next(name for name in LESSONS if any(each.mend for each in load_lesson(name)))
-    name = next(each.name for each in load_lesson(lesson) if each.mend)
+    lesson = next(name for name in LESSONS if any(each.fixes_bug for each in load_lesson(name)))
+    name = next(each.name for each in load_lesson(lesson) if each.fixes_bug)
     given = sources_of(answer_notebook(lesson))[name]
     notebook, number = with_cell_below(lesson, name, f"{given}\n\n# mended")
     program = read(lesson, notebook).slices[name]

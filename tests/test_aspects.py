@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from helpers.exercises.aspects import Unmet, any_device, raises
+from helpers.exercises.aspects import Fault, any_device, raises
 from helpers.exercises.draw import Draw
 
 
@@ -23,7 +23,7 @@ def some_matrix(draw):
 
 
 def test_a_tensor_made_on_the_cpu_and_then_filled_is_seen():
-    with pytest.raises(Unmet, match="created without saying on which device"):
+    with pytest.raises(Fault, match="created without saying on which device"):
         any_device(1, some_matrix).probe(blocks_on(lambda w: "cpu"), Draw("seed"))
     assert any_device(1, some_matrix).probe(blocks_on(lambda w: w.device), Draw("seed")) == 1
 
@@ -44,7 +44,7 @@ def test_rows_looked_up_by_indices_on_the_cpu_are_seen():
 
 
 def test_code_that_reads_numbers_says_where_its_result_is():
-    with pytest.raises(Unmet, match="created without saying on which device"):
+    with pytest.raises(Fault, match="created without saying on which device"):
         any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist()), Draw("seed"))
     there = any_device(1, some_matrix).probe(lambda w: torch.tensor(w.tolist(), device=w.device), Draw("seed"))
     assert there == 1
@@ -65,7 +65,7 @@ def test_code_that_reads_numbers_says_where_its_result_is():
     ids="sum parameter like range module numpy vmap cpu".split(),
 )
 def test_what_would_fail_on_a_gpu_fails(on_the_cpu):
-    with pytest.raises((RuntimeError, TypeError, Unmet), match="device"):
+    with pytest.raises((RuntimeError, TypeError, Fault), match="device"):
         any_device(1, some_matrix).probe(on_the_cpu, Draw("seed"))
 
 
@@ -95,7 +95,7 @@ def test_a_device_that_is_forgotten_in_a_special_case_is_seen():
         return w * times if times else torch.zeros(3, 3)
 
     never = {"never": lambda draw: (*some_matrix(draw), 0)}
-    with pytest.raises(Unmet, match="created without saying on which device"):
+    with pytest.raises(Fault, match="created without saying on which device"):
         any_device(1, lambda draw: (*some_matrix(draw), 2), also=never).probe(doubled, Draw("seed"))
 
 
@@ -110,9 +110,9 @@ def refusing(with_words):
 def test_an_error_has_to_mention_what_the_exercise_asks_for():
     aspect = raises(1, lambda draw: (17,), ValueError, name="odd", missed="17 is odd", mentions=("17",))
     assert aspect.probe(refusing("17 is odd"), Draw("seed")) == 1
-    with pytest.raises(Unmet, match="does not contain 17"):
+    with pytest.raises(Fault, match="does not contain 17"):
         aspect.probe(refusing("not enough values to unpack"), Draw("seed"))
-    with pytest.raises(Unmet, match="17 is odd"):
+    with pytest.raises(Fault, match="17 is odd"):
         aspect.probe(lambda n: n // 2, Draw("seed"))
 
 

@@ -1,4 +1,4 @@
-"""Exercises that are mended, and predictions: what students get, what they are told, and that no trick pays."""
+"""Bugs to fix, and predictions: what students get, what they are told, and that no trick pays."""
 
 import nbformat
 import pytest
@@ -6,7 +6,7 @@ from tables import table
 
 from helpers.authoring.build.lesson_source import Answers, Source, sources
 from helpers.authoring.build.release_step import ClearOrExchange
-from helpers.authoring.inspect.inspection import mends, predictions, to_come
+from helpers.authoring.inspect.inspection import bugs_to_fix, predictions, to_come
 from helpers.checking import check as checks
 from helpers.checking.judge.keys import load_key, shipped_path
 from helpers.checking.judge.predictions import MADE, NONE_OF_THEM, NOT_YET, predicted
@@ -30,7 +30,7 @@ from helpers.notebooks import BadRegion, as_released, as_solved, without_marks
 NAME = "05_masking"
 (SOURCE,) = sources([NAME])
 LESSON = load_lesson(NAME)
-CASES = table("kinds")
+CASES = table("fixes_and_predictions")
 ASKED = Prediction("noise", "C", {"A": "a is `tempting`", "B": "b <b>bold</b>", "C": "c is so"})
 ONE = Lesson("99_one", "One", LESSON.exercises[:1], (ASKED,))
 
@@ -87,7 +87,7 @@ def test_a_release_exchanges_what_says_so_and_stubs_the_rest():
         released(BUG.replace("    # return q\n", "    return q\n"))
 
 
-# ---------------------------------------------------------------------------------------------- the mend
+# ---------------------------------------------------------------------------------------------- a bug to fix
 
 EXERCISE = LESSON["HurriedAttention"]
 
@@ -128,7 +128,7 @@ def test_the_bug_in_other_words_is_called_by_its_name_and_earns_nothing(key):
         assert not any(aspect.points for aspect in found.aspects)
 
 
-def test_what_the_bug_gets_right_pays_only_beside_something_that_was_mended(key):
+def test_what_the_bug_gets_right_pays_only_beside_something_that_was_fixed(key):
     broken = SOURCE.given()["HurriedAttention"].replace("tril()", "triu()").replace("[-t:, :t]", "[:t, :t]")
     found = verdict(key, broken)
     assert found.points == 0
@@ -340,10 +340,10 @@ def test_an_author_is_told_when_a_prediction_is_checked_first_or_shown_by_nothin
         assert any(says in finding for finding in predictions(source)), says
 
 
-@pytest.mark.parametrize(("old", "new", "mistakes", "says"), CASES["mend_lacks"])
-def test_an_author_is_told_what_a_mend_lacks(tmp_path, old, new, mistakes, says):
-    assert any(says in finding for finding in mends(changed(tmp_path, old, new, mistakes=mistakes)))
+@pytest.mark.parametrize(("old", "new", "mistakes", "says"), CASES["bug_lacks"])
+def test_an_author_is_told_what_a_bug_to_fix_lacks(tmp_path, old, new, mistakes, says):
+    assert any(says in finding for finding in bugs_to_fix(changed(tmp_path, old, new, mistakes=mistakes)))
 
 
-def test_every_lesson_has_predictions_and_something_to_mend(source):
+def test_every_lesson_has_predictions_and_a_bug_to_fix(source):
     assert to_come(source) == []
