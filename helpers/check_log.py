@@ -22,19 +22,18 @@ RIGHT = "right"
 
 @dataclass(frozen=True)
 class Result:
-    """What one run of a check said.
-
-    state: RIGHT, WRONG, or another word where nothing was judged. answer: equal for cells that are the same program.
-    at: local time, to the second, "2026-03-02T23:59:00".
-    """
+    """What one run of a check said."""
 
     lesson: str
     exercise: str
     points: float
     out_of: float
     state: str
+    """RIGHT, WRONG, or another word where nothing was judged."""
     answer: str = ""
+    """Equal for cells that are the same program."""
     at: str = ""
+    """Local time, to the second, "2026-03-02T23:59:00"."""
 
 
 def file() -> Path | None:

@@ -54,23 +54,24 @@ def lesson_folder(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use; per submission unless it says otherwise.
-
-    exercise_seconds: wall time of one exercise's answer. total_seconds: wall time of all. memory: bytes, of all its
-    processes together, beyond what Python and torch take. processor_seconds: of all its processes together. file_bytes:
-    size of one file, and of everything in the folders that can be written to. output_bytes, outputs: size and number
-    of the outputs that its notebook was saved with, as far as they are kept.
-    """
+    """What one submission may use; per submission unless it says otherwise."""
 
     exercise_seconds: float = 30
+    """Wall time of one exercise's answer."""
     total_seconds: float = 120
+    """Wall time of all."""
     memory: int = 2 << 30
+    """Bytes, of all its processes together, beyond what Python and torch take."""
     processor_seconds: float = 90
+    """Of all its processes together."""
     processes: int = 64
     open_files: int = 256
     file_bytes: int = 256 << 20
+    """Size of one file, and of everything in the folders that can be written to."""
     output_bytes: int = 2 << 20
     outputs: int = 2_000
+    """output_bytes, outputs: size and number of the outputs that its notebook was saved with, as far as they are kept.
+    """
 
 
 LIMITS = Limits()

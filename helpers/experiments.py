@@ -32,11 +32,14 @@ LONGEST_NOTE = 60  # characters
 
 @dataclass(frozen=True)
 class Try:
-    """One try. score: what was measured. seconds: how long it computed. note: what the student says about it."""
+    """One try."""
 
     score: float
+    """What was measured."""
     seconds: float
+    """How long it computed."""
     note: str = ""
+    """What the student says about it."""
 
 
 class Clock:

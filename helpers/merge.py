@@ -19,18 +19,17 @@ from helpers.trust import rewrite
 
 @dataclass
 class Merged:
-    """A release of a notebook with a student's work in it.
-
-    answers: the exercises whose answers are in it. withdrawn: answered exercises that the release no longer has. added:
-    how many cells or notes of the student's are in it. dropped: how many of the student's changes are not, because the
-    release changed or removed the same cell.
-    """
+    """A release of a notebook with a student's work in it."""
 
     notebook: dict
     answers: list[str] = field(default_factory=list)
+    """The exercises whose answers are in it."""
     withdrawn: list[str] = field(default_factory=list)
+    """Answered exercises that the release no longer has."""
     added: int = 0
+    """How many cells or notes of the student's are in it."""
     dropped: int = 0
+    """How many of the student's changes are not, because the release changed or removed the same cell."""
 
     @property
     def has_work(self) -> bool:

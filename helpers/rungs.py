@@ -16,10 +16,12 @@ from helpers import check_log
 
 @dataclass(frozen=True)
 class Rung:
-    """One rung. title: what the model consists of. steps: of training, 8 to 20 seconds of one core."""
+    """One rung."""
 
     title: str
+    """What the model consists of."""
     steps: int
+    """Of training, 8 to 20 seconds of one core."""
 
 
 MANUAL, ENWIK8 = "manual", "enwik8"  # the texts that a ladder can stand on
@@ -37,18 +39,19 @@ RUNGS: Mapping[str, Rung] = {  # by lesson, in the order of the lessons
 
 @dataclass(frozen=True)
 class Score:
-    """What a model reached on a rung. bits: per held-out byte. steps: of training; fewer where it was stopped.
-
-    own: is it made of the student's functions alone? references: {"gzip -9": bits}, on the same text. text: which,
-    MANUAL or ENWIK8.
-    """
+    """What a model reached on a rung."""
 
     lesson: str
     bits: float
+    """Per held-out byte."""
     steps: int
+    """Of training; fewer where it was stopped."""
     own: bool
+    """Is it made of the student's functions alone?"""
     references: Mapping[str, float] = field(default_factory=dict)
+    """{"gzip -9": bits}, on the same text."""
     text: str = MANUAL
+    """Which, MANUAL or ENWIK8."""
 
 
 def keep(score: Score) -> bool:

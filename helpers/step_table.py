@@ -26,12 +26,13 @@ ENOUGH = 6.0  # seconds after which no more steps are: on a processor without bf
 
 @dataclass(frozen=True)
 class Row:
-    """One way to make the step. activations, state: bytes in one process, for backward, and of what stays."""
+    """One way to make the step."""
 
     name: str
     seconds: float
     activations: int
     state: int
+    """activations, state: bytes in one process, for backward, and of what stays."""
 
 
 class StepTable:

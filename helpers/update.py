@@ -87,17 +87,16 @@ def back_up(course: Path, name: str) -> str:
 
 @dataclass
 class Change:
-    """One file of a copy.
-
-    data: its new bytes, None to remove it. changed: by the student, so that it is backed up. message, details: what to
-    tell the student.
-    """
+    """One file of a copy."""
 
     name: str
     data: bytes | None
+    """Its new bytes, None to remove it."""
     changed: bool = False
+    """By the student, so that it is backed up."""
     message: str = ""
     details: list[str] = field(default_factory=list)
+    """message, details: what to tell the student."""
 
 
 def update_from(path: Path, course: Path) -> list[str]:

@@ -42,16 +42,16 @@ class CannotName(Exception):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A mistake that could be added. A student wrote its code: it has not run yet, and the instructor reads it first.
-
-    root: the course's folder. students: those who made it. record: one student's graded answer (see `records.record`).
-    """
+    """A mistake that could be added. A student wrote its code, which has not run yet: the instructor reads it first."""
 
     source: Source
     root: Path
+    """The course's folder."""
     mistake: StudentMistake
     students: tuple[str, ...]
+    """Those who made it."""
     record: dict
+    """One student's graded answer (see `records.record`)."""
 
     def write(self, key: Path | None = None, report: Callable[[str], None] = lambda line: None) -> None:
         """Try it on a copy of the lesson; then write mistakes.toml, the students' key and the exam key.

@@ -39,14 +39,14 @@ SAMPLE = 1.0  # seconds between two looks at the memory, which take a tenth of a
 
 @dataclass(frozen=True)
 class Measured:
-    """What grading a class took.
-
-    seconds: wall time. processor: seconds of all cores. memory: bytes, the peak of all processes together.
-    """
+    """What grading a class took."""
 
     seconds: float
+    """Wall time."""
     processor: float
+    """Seconds of all cores."""
     memory: int
+    """Bytes, the peak of all processes together."""
 
 
 def class_of(source: Source, count: int) -> Iterator[tuple[str, NotebookNode]]:

@@ -48,37 +48,44 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Aspect:
-    """One thing that an exercise must get right.
-
-    name: what the student reads beside ✓ or ✗. points: its share. probe(answer, draw): runs what the student wrote on
-    drawn inputs and returns a tensor, a tuple of tensors, or a dict of them. reduce(tensors, draw): makes of these, by
-    name, what is compared, in the same form. No student's code runs beside it, so that nobody can forge a share that is
-    counted; the tensors may be of any shapes and types. Both may raise `aspects.Fault`.
-
-    axes: names of the result's axes, "b t t", for messages. side: True where the right tensors can be
-    guessed without solving the exercise (an input left alone, an error raised); such an aspect pays
-    only when the exercise's values were really computed. accepts: "tensor" or "number" (a Python number
-    or a tensor of one entry). rtol, atol: how far off the result may be; see `exercises.tolerance`.
-    dtype: compare the dtype too. picture: the first slice of the result can be shown as a heat map.
-    missed: what to say when the aspect fails and nothing more exact is known. filler: what the probe fills rows of ids
-    up with, after their end. kind: what its tensors hold; kinds: what those of these names hold instead.
-    """
+    """One thing that an exercise must get right."""
 
     name: str
+    """What the student reads beside ✓ or ✗."""
     points: float
+    """Its share."""
     probe: Probe
+    """probe(answer, draw): runs what the student wrote on drawn inputs and returns a tensor, a tuple of tensors, or a dict
+    of them. May raise `aspects.Fault`.
+    """
     axes: str = ""
+    """Names of the result's axes, "b t t", for messages."""
     side: bool = False
+    """True where the right tensors can be guessed without solving the exercise (an input left alone, an error raised);
+    such an aspect pays only when the exercise's values were really computed.
+    """
     accepts: str = "tensor"
+    """Either "tensor" or "number" (a Python number or a tensor of one entry)."""
     rtol: float = VALUES.rtol
     atol: float = VALUES.atol
+    """rtol, atol: how far off the result may be; see `exercises.tolerance`."""
     dtype: bool = False
+    """Compare the dtype too."""
     picture: bool = False
+    """The first slice of the result can be shown as a heat map."""
     missed: str = ""
+    """What to say when the aspect fails and nothing more exact is known."""
     filler: int | None = None
+    """What the probe fills rows of ids up with, after their end."""
     reduce: Reduce | None = None
+    """reduce(tensors, draw): makes of what the probe returns, by name, what is compared, in the same form. No student's
+    code runs beside it, so that nobody can forge a share that is counted; the tensors may be of any shapes and types.
+    May raise `aspects.Fault`.
+    """
     kind: Kind = Kind.VALUE
+    """What its tensors hold."""
     kinds: Mapping[str, Kind] = field(default_factory=lambda: MappingProxyType({}))
+    """What those of these names hold instead."""
 
     def kind_of(self, name: str) -> Kind:
         """What its tensor of that name holds."""
@@ -96,37 +103,39 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: a name that the student defines, and the aspects that its check looks at.
-
-    fixes_bug: the student's cell holds code with a bug, and not a stub (see `helpers.notebooks`). As it was released it
-    earns nothing, and neither does the bug in other words: the mistake of the slug UNCHANGED, which every such
-    exercise has. What the bug gets right pays only beside something that it gets wrong.
-
-    stars: difficulty, 1 to 3. minutes: how long it takes. forbidden: names that the solution cell must
-    not use, each with the sentence that says what to write instead; `checking.read.syntax` knows their other names.
-    answered_by: finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name.
-    builds_on: finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist.
-    fixed: settings that its probes never vary, each with the reason why one value is enough; `make check` lists others.
-    by_hand: what to write oneself, in a sentence; "" where all of torch may be used. Elementary operators are allowed
-    then, and those of `operators` ("softmax"; None allows none at all), and no Python code of torch that computes
-    something (see `checking.run.by_hand`).
-    no_larger: why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`).
-    may_be_typed_in: why its answer may be typed in, which the card says; `make check` refuses values that never change.
-    """
+    """One exercise: a name that the student defines, and the aspects that its check looks at."""
 
     name: str
     stars: int
+    """Difficulty, 1 to 3."""
     minutes: int
+    """How long it takes."""
     aspects: tuple[Aspect, ...]
     forbidden: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Names that the solution cell must not use, each with the sentence that says what to write instead;
+    `checking.read.syntax` knows their other names.
+    """
     answered_by: tuple[str, ...] = ()
+    """Finished parts below helpers.parts that answer the exercise, "bpe.Tokenizer", beside those of its name."""
     builds_on: tuple[str, ...] = ()
+    """Finished parts that its answer or its probe needs, "masks.causal_mask". In an exam no others exist."""
     fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Settings that its probes never vary, each with the reason why one value is enough; `make check` lists others."""
     fixes_bug: bool = False
+    """The student's cell holds code with a bug, and not a stub (see `helpers.notebooks`). As it was released it earns
+    nothing, and neither does the bug in other words: the mistake of the slug UNCHANGED, which every such exercise
+    has. What the bug gets right pays only beside something that it gets wrong.
+    """
     by_hand: str = ""
+    """What to write oneself, in a sentence; "" where all of torch may be used. Elementary operators are allowed then,
+    and those of `operators` ("softmax"; None allows none at all), and no Python code of torch that computes
+    something (see `checking.run.by_hand`).
+    """
     operators: tuple[str, ...] | None = ()
     no_larger: str = ""
+    """Why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`)."""
     may_be_typed_in: str = ""
+    """Why its answer may be typed in, which the card says; `make check` refuses values that never change."""
 
     def __post_init__(self):
         names = [aspect.name for aspect in self.aspects]
@@ -147,15 +156,16 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A question that the student answers before the cell that shows the truth. It carries no points.
-
-    name: what the student's cell gives a value, one of the choices. truth: the right one. says: for each choice, in the
-    order of the card, why it is tempting and what is so instead; for the truth, why it is so.
-    """
+    """A question that the student answers before the cell that shows the truth. It carries no points."""
 
     name: str
+    """What the student's cell gives a value, one of the choices."""
     truth: str
+    """The right one."""
     says: Mapping[str, str]
+    """For each choice, in the order of the card, why it is tempting and what is so instead; for the truth, why it is
+    so.
+    """
 
     @property
     def cell(self) -> str:
@@ -180,13 +190,12 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Recall(Prediction):
-    """A question about an earlier lesson, before a lesson starts: a prediction whose card is made of it.
-
-    asks: the question. offers: for each choice, the answer on the card. See `exercises.questions`.
-    """
+    """A question about an earlier lesson, before a lesson starts: a prediction whose card is made of it."""
 
     asks: str = ""
+    """The question."""
     offers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """For each choice, the answer on the card. See `exercises.questions`."""
 
     @property
     def cell(self) -> str:
@@ -201,9 +210,10 @@ UNCHANGED = "unchanged"  # the slug of the mistake that is the bug itself
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson's exercises, in their order, and what it has students predict. name: its folder, NN_topic."""
+    """A lesson's exercises, in their order, and what it has students predict."""
 
     name: str
+    """Its folder, NN_topic."""
     title: str
     exercises: tuple[Exercise, ...]
     predictions: tuple[Prediction, ...] = ()

@@ -159,15 +159,15 @@ def with_larger(probe: Probe, larger: Probe) -> Probe:
 
 @dataclasses.dataclass(frozen=True)
 class Unbound:
-    """An aspect that takes from its exercise what it does not say itself.
-
-    kind: makes the aspect. of: which of the things that are returned it looks at; "" for all. policy: what it says.
-    """
+    """An aspect that takes from its exercise what it does not say itself."""
 
     kind: Callable[..., Aspect]
+    """Makes the aspect."""
     points: float
     of: str = ""
+    """Which of the things that are returned it looks at; "" for all."""
     policy: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What it says."""
 
 
 def _unbound(kind: Callable[..., Aspect]) -> Callable[..., Unbound]:

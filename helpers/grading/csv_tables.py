@@ -39,11 +39,13 @@ class BadDate(Exception):
 
 @dataclass(frozen=True)
 class TableRow:
-    """One line. cells: text by the column's name in small letters. line: counted from 1."""
+    """One line."""
 
     path: Path
     line: int
+    """Counted from 1."""
     cells: dict[str, str]
+    """Text by the column's name in small letters."""
 
     def __getitem__(self, column: str) -> str:
         return self.cells.get(column, "")

@@ -28,10 +28,12 @@ HIDDEN = "(the exam's seed)"  # shown where a submission printed it
 
 @dataclass(frozen=True)
 class ExamKey:
-    """The answer keys of one lesson's exam. secret: never handed to a submission. keys: one for each seed."""
+    """The answer keys of one lesson's exam."""
 
     secret: str
+    """Never handed to a submission."""
     keys: tuple[AnswerKey, ...]
+    """One for each seed."""
 
     def key_for(self, student: str, work: str) -> AnswerKey:
         """The key that a submission is graded with; its seed is what the submission is run with.

@@ -39,10 +39,11 @@ logging.getLogger("tornado.application").addFilter(lambda record: "due to databa
 
 @dataclass(frozen=True)
 class CellScore:
-    """The gradebook's points for one cell of one student. by_hand: points given by hand, None where none were."""
+    """The gradebook's points for one cell of one student."""
 
     automatic: float | None
     by_hand: float | None = None
+    """Points given by hand, None where none were."""
 
     @property
     def counts(self) -> float:

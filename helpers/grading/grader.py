@@ -39,36 +39,34 @@ NOTHING_RAN = "nothing was run"
 
 @dataclass(frozen=True)
 class GradedSubmission:
-    """The result of grading one submission, before anything is written.
-
-    file: the judged notebook's. runs: by exercise. problem: why the machinery, and not the submission, failed; then
-    there is nothing to write.
-    """
+    """The result of grading one submission, before anything is written."""
 
     submission: Submission
     notebook: NotebookNode = field(default_factory=NotebookNode)
     file: bytes = b""
+    """The judged notebook's."""
     entry: JournalEntry = field(default_factory=lambda: JournalEntry(""))
     runs: Mapping[str, ExerciseRun] = field(default_factory=dict)
+    """By exercise."""
     problem: str = ""
+    """Why the machinery, and not the submission, failed; then there is nothing to write."""
 
 
 @dataclass(frozen=True)
 class Grader:
-    """Grades submissions of one lesson; `grade` may be called from several threads.
-
-    digests: of the release and the exam key. sanitize: see `GradebookSession.sanitize`. slots: one for each submission
-    that may run.
-    """
+    """Grades submissions of one lesson; `grade` may be called from several threads."""
 
     lesson: Lesson
     exam: ExamKey
     digests: Mapping[str, str]
+    """Of the release and the exam key."""
     released: NotebookNode
     decisions: Decisions
     runner: Runner | Cluster
     sanitize: Callable[[NotebookNode], None]
+    """See `GradebookSession.sanitize`."""
     slots: threading.Semaphore
+    """One for each submission that may run."""
 
     def grade(self, submission: Submission, canary: str = "") -> GradedSubmission:
         """Read, run and judge a submission. Any failure in doing so is in the result.

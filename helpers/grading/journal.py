@@ -23,28 +23,30 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One graded submission.
-
-    submitted, released, key: digests of the submission, of the released lesson and of the exam key. notebook: digest
-    of the judged notebook's file. marks: automatic points by check cell. verdicts: see `records.record`. texts: of the
-    judged notebook's cells, by grade id, in their order. flags: what an instructor should know. at: UTC.
-    """
+    """One graded submission."""
 
     student: str
     submitted: str = ""
     released: str = ""
     key: str = ""
+    """submitted, released, key: digests of the submission, of the released lesson and of the exam key."""
     notebook: str = ""
+    """Digest of the judged notebook's file."""
     marks: dict[str, float] = field(default_factory=dict)
+    """Automatic points by check cell."""
     points: float = 0
     out_of: float = 0
     isolation: str = ""
     flags: list[str] = field(default_factory=list)
+    """What an instructor should know."""
     verdicts: list[dict] = field(default_factory=list)
+    """See `records.record`."""
     texts: dict[str, str] = field(default_factory=dict)  # {} in journals of earlier versions
+    """Of the judged notebook's cells, by grade id, in their order."""
     platform: str = ""
     number: str = ""  # the platform's for this student, which Moodle gives anew in each assignment
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    """UTC."""
 
 
 class Journal:

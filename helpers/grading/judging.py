@@ -24,37 +24,38 @@ NEEDS_REVIEW, ACCEPTED, REFUSED = "waits", "accepted", "refused"  # what a decis
 
 @dataclass(frozen=True)
 class ExerciseRun:
-    """The result of running one exercise.
-
-    sent: the answer that it sent, as unchecked JSON; None for none. says: why it sent none, or where the answer's cells
-    stopped, possibly in the student's own words. absent: it sent none because the submission holds none, which no
-    broken machine causes. noticed: sentences on what the answer did that no exercise needs. shipped: as sent, what the
-    same code answered on the inputs of the shipped key, on which everybody's answers can be compared, in the aspects
-    that are wrong; None where it was not tried.
-    """
+    """The result of running one exercise."""
 
     sent: object = None
+    """The answer that it sent, as unchecked JSON; None for none."""
     says: str = ""
+    """Why it sent none, or where the answer's cells stopped, possibly in the student's own words."""
     absent: bool = False
+    """It sent none because the submission holds none, which no broken machine causes."""
     noticed: tuple[str, ...] = ()
+    """Sentences on what the answer did that no exercise needs."""
     shipped: object = None
+    """As sent, what the same code answered on the inputs of the shipped key, on which everybody's answers can be
+    compared, in the aspects that are wrong; None where it was not tried.
+    """
 
 
 @dataclass(frozen=True)
 class JudgedExercise:
-    """The verdict on one exercise, and the answer that was judged; None where there was none.
-
-    scan: what its text shows. look: findings for the instructor. decision: "", NEEDS_REVIEW, ACCEPTED or REFUSED.
-    earned: the points that the numbers earn, whatever was decided. digest: identifies what is decided about.
-    """
+    """The verdict on one exercise, and the answer that was judged; None where there was none."""
 
     verdict: Verdict
     answer: Answer | None = None
     scan: CellScan = CellScan()  # noqa: RUF009 (it is frozen)
+    """What its text shows."""
     look: tuple[Finding, ...] = ()
+    """Findings for the instructor."""
     decision: str = ""
+    """Either "", NEEDS_REVIEW, ACCEPTED or REFUSED."""
     earned: float = 0
+    """The points that the numbers earn, whatever was decided."""
     digest: str = ""
+    """Identifies what is decided about."""
 
 
 Decide = Callable[[str, str], str]  # an exercise and a digest (see `review_digest`) -> "", ACCEPTED or REFUSED

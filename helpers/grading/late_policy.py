@@ -48,10 +48,11 @@ class PenaltyRate:
 
 @dataclass(frozen=True)
 class Deadlines:
-    """The table. All but the lines is by lesson, or EVERY, and student, "" for the class. due: in UTC."""
+    """The table. All but the lines is by lesson, or EVERY, and student, "" for the class."""
 
     zone: tzinfo = field(default_factory=tz.tzlocal)
     due: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    """In UTC."""
     per_day: dict[tuple[str, str], PenaltyRate] = field(default_factory=dict)
     at_most: dict[tuple[str, str], PenaltyRate] = field(default_factory=dict)
     late_days: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -18,7 +18,7 @@ UNKNOWN = "not recorded"
 
 @dataclass(frozen=True)
 class ChangedMark:
-    """One exercise of one student. was, now: the verdicts in words. by_hand: points that count instead."""
+    """One exercise of one student."""
 
     exercise: str
     before: float
@@ -26,38 +26,42 @@ class ChangedMark:
     out_of: float
     was: str
     now: str
+    """was, now: the verdicts in words."""
     by_hand: float | None = None
+    """Points that count instead."""
 
 
 @dataclass(frozen=True)
 class RegradedStudent:
-    """One student who had marks already. why: what differs from the last time. before, after: what counts in all."""
+    """One student who had marks already."""
 
     student: str
     why: str
+    """What differs from the last time."""
     before: float
     after: float
+    """before, after: what counts in all."""
     changes: tuple[ChangedMark, ...] = ()
 
 
 @dataclass
 class Summary:
-    """What a batch did.
-
-    failed: (student, why) of those that could not be graded and keep the marks they had. regraded: those who had marks
-    before. halted: why the batch ended by itself, "" where it did not. dry_run: nothing was written.
-    """
+    """What a batch did."""
 
     lesson: str
     graded: list[JournalEntry] = field(default_factory=list)
     resumed: list[JournalEntry] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
+    """(student, why) of those that could not be graded and keep the marks they had."""
     flags: list[str] = field(default_factory=list)
     regraded: list[RegradedStudent] = field(default_factory=list)
+    """Those who had marks before."""
     seconds: float = 0.0
     stopped: bool = False
     halted: str = ""
+    """Why the batch ended by itself, "" where it did not."""
     dry_run: bool = False
+    """Nothing was written."""
 
     @property
     def entries(self) -> list[JournalEntry]:

@@ -41,22 +41,26 @@ _PUBLISHED = {  # vocabulary, width, heads, blocks
 
 @dataclass(frozen=True)
 class BertConfig:
-    """How large a BERT is.
-
-    n: size of the vocabulary. t_max: longest input. e: width, divisible by h. h: heads. depth: how many blocks. hidden:
-    width of the hidden layer of the feed-forward networks, 4e when it is None. segments: how many kinds of segment.
-    epsilon: of the norms. dropout: in training, of the embeddings and of what each layer adds.
-    """
+    """How large a BERT is."""
 
     n: int
+    """Size of the vocabulary."""
     t_max: int
+    """Longest input."""
     e: int
+    """Width, divisible by h."""
     h: int
+    """Heads."""
     depth: int
+    """How many blocks."""
     hidden: int | None = None
+    """Width of the hidden layer of the feed-forward networks, 4e when it is None."""
     segments: int = 2
+    """How many kinds of segment."""
     epsilon: float = 1e-12
+    """Of the norms."""
     dropout: float = 0.0
+    """In training, of the embeddings and of what each layer adds."""
 
     def __post_init__(self):
         require_sizes(self)

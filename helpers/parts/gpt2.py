@@ -41,21 +41,24 @@ _PUBLISHED = {  # width, heads, blocks
 
 @dataclass(frozen=True)
 class Config:
-    """How large a GPT-2 is.
-
-    n: size of the vocabulary. t_max: longest window. e: width, divisible by h. h: heads. depth: how many blocks.
-    epsilon: of the norms. hidden: width of the hidden layer of the feed-forward networks, 4e when it is None. dropout:
-    chance with which a component is dropped in training, of the embeddings and of what the layers add.
-    """
+    """How large a GPT-2 is."""
 
     n: int
+    """Size of the vocabulary."""
     t_max: int
+    """Longest window."""
     e: int
+    """Width, divisible by h."""
     h: int
+    """Heads."""
     depth: int
+    """How many blocks."""
     epsilon: float = 1e-5
+    """Of the norms."""
     hidden: int | None = None
+    """Width of the hidden layer of the feed-forward networks, 4e when it is None."""
     dropout: float = 0.0
+    """Chance with which a component is dropped in training, of the embeddings and of what the layers add."""
 
     def __post_init__(self):
         require_sizes(self)

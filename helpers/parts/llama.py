@@ -29,23 +29,28 @@ from .weight_files import read_weights
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    """How large a Llama is.
-
-    n: size of the vocabulary. e: width, divisible by h. h: heads of queries, divisible by groups. groups: heads of
-    keys and values. depth: how many blocks. hidden: width of the feed-forward networks. epsilon: of the norms. theta:
-    base of the rotary angles. tied: is the output layer the table of tokens? t_max: longest window.
-    """
+    """How large a Llama is."""
 
     n: int
+    """Size of the vocabulary."""
     e: int
+    """Width, divisible by h."""
     h: int
+    """Heads of queries, divisible by groups."""
     groups: int
+    """Heads of keys and values."""
     depth: int
+    """How many blocks."""
     hidden: int
+    """Width of the feed-forward networks."""
     epsilon: float = 1e-5
+    """Of the norms."""
     theta: float = 10000.0
+    """Base of the rotary angles."""
     tied: bool = False
+    """Is the output layer the table of tokens?"""
     t_max: int = 2048
+    """Longest window."""
 
     def __post_init__(self):
         require_sizes(self)

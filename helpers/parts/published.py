@@ -51,17 +51,18 @@ def require_sizes(config: Any) -> None:
 
 @dataclass(frozen=True)
 class SettingNames:
-    """How a config.json of the Hub describes a kind of model.
-
-    model: its name in messages. sizes: our name of each setting that must be there, and theirs. others: our names of
-    the rest, each with theirs and what is meant where the file does not say. only: what a model may have of everything
-    that is not built here in general; the first value is meant where the file does not say.
-    """
+    """How a config.json of the Hub describes a kind of model."""
 
     model: str
+    """Its name in messages."""
     sizes: Mapping[str, str]
+    """Our name of each setting that must be there, and theirs."""
     others: Mapping[str, tuple[str, object]]
+    """Our names of the rest, each with theirs and what is meant where the file does not say."""
     only: Mapping[str, tuple]
+    """What a model may have of everything that is not built here in general; the first value is meant where the file
+    does not say.
+    """
 
     def read(self, path: str | Path, build: Callable[..., Any], more: Callable[[dict], dict] = lambda table: {}) -> Any:
         """build(**settings), of the settings in a config.json. more: further ones, from the file's whole table.
@@ -114,22 +115,23 @@ def _json_table(path: Path) -> dict:
 
 @dataclass(frozen=True)
 class TensorNames:
-    """How the files of the Hub name the tensors of a kind of model.
-
-    model: its name in messages. outside: the names outside the blocks, theirs and ours. block: what stands before a
-    block's number, "h.". inside: the modules of a block, theirs and ours; each has tensors of these kinds. prefix: what
-    may stand before every name. older: endings that older files have, and what replaces them. ignored: a regular
-    expression of the names of what is no weight, or none of this model.
-    """
+    """How the files of the Hub name the tensors of a kind of model."""
 
     model: str
+    """Its name in messages."""
     outside: Mapping[str, str]
+    """The names outside the blocks, theirs and ours."""
     block: str
+    """What stands before a block's number, "h."."""
     inside: Mapping[str, str]
+    """The modules of a block, theirs and ours; each has tensors of these kinds."""
     kinds: tuple[str, ...] = ("weight", "bias")
     prefix: str = ""
+    """What may stand before every name."""
     older: Mapping[str, str] = field(default_factory=dict)
+    """Endings that older files have, and what replaces them."""
     ignored: str = "(?!)"
+    """A regular expression of the names of what is no weight, or none of this model."""
 
     def rename(self, published: Mapping[str, torch.Tensor]) -> tuple[Tensors, list[str]]:
         """(the tensors, (...) each, under our names, what is wrong with the other names, a line each)."""

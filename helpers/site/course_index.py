@@ -35,9 +35,10 @@ class NotExecuted(ValueError):
 
 @dataclass(frozen=True)
 class SiteLesson(LessonSummary):
-    """A lesson of the site. folder: in solutions/."""
+    """A lesson of the site."""
 
     folder: Path
+    """In solutions/."""
     notebook: nbformat.NotebookNode
 
     @property

@@ -89,9 +89,10 @@ class LessonPlace:
 
 @dataclass(frozen=True)
 class LessonFigure:
-    """A picture that a lesson drew: SVG text or the base64 of a PNG. alt: its alternative text."""
+    """A picture that a lesson drew: SVG text or the base64 of a PNG."""
 
     alt: str
+    """Its alternative text."""
     place: LessonPlace
     svg: str = ""
     png: str = ""
@@ -138,12 +139,14 @@ def write_figures(figures: dict[str, list[LessonFigure]], folder: Path) -> None:
 
 @dataclass(frozen=True)
 class PublishedBug:
-    """A bug in a published program, of site/bugs.toml. report: its address. did, saw: a sentence each."""
+    """A bug in a published program, of site/bugs.toml."""
 
     lesson: int
     report: str
+    """Its address."""
     did: str
     saw: str
+    """did, saw: a sentence each."""
 
     @property
     def program(self) -> str:

@@ -35,14 +35,16 @@ class NotebookExercise:
 
 @dataclass(frozen=True)
 class LessonSummary:
-    """What is said of a lesson. name: its folder, NN_topic. needs: numbers of the lessons that its head asks for."""
+    """What is said of a lesson."""
 
     name: str
+    """Its folder, NN_topic."""
     title: str
     line: str
     part: str
     minutes: int
     needs: tuple[int, ...]
+    """Numbers of the lessons that its head asks for."""
 
     @property
     def number(self) -> int:

@@ -58,17 +58,18 @@ font-size:12px;font-variant-numeric:tabular-nums}}
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a student has come.
-
-    points: by lesson, from the best result of each exercise. solved: by lesson, the exercises that were wholly right.
-    stopped: the lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None
-    before the first. following: the lesson to go on with, None where all is done.
-    """
+    """How far a student has come."""
 
     points: Mapping[str, float]
+    """By lesson, from the best result of each exercise."""
     solved: Mapping[str, frozenset[str]]
+    """By lesson, the exercises that were wholly right."""
     stopped: tuple[NotebookLesson, str] | None
+    """The lesson of the last check, and the exercise to go on with there, "" where the lesson is done; None before the
+    first.
+    """
     following: NotebookLesson | None
+    """The lesson to go on with, None where all is done."""
 
 
 def standing(course: Sequence[NotebookLesson], results: Sequence[Result]) -> Standing:

@@ -34,11 +34,14 @@ WORD = re.compile(r"[^\W_][\w'’.,/-]*")
 
 @dataclass(frozen=True)
 class Minutes:
-    """What a lesson's time is made of. words: of prose. lines: of code to read. cards: minutes that the cards give."""
+    """What a lesson's time is made of."""
 
     words: int
+    """Of prose."""
     lines: int
+    """Of code to read."""
     cards: int
+    """Minutes that the cards give."""
 
     @property
     def exact(self) -> float:

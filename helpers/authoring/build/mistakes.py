@@ -18,18 +18,18 @@ class BadEdit(ValueError):
 
 @dataclass(frozen=True)
 class Variant:
-    """Another text for one exercise's solution.
-
-    exercise: its name. name: lower case with hyphens, unique in its exercise.
-    edit: (old, new), or several such pairs; each `old` must occur exactly once in the solution cell.
-    instead: a whole body for the region between BEGIN and END SOLUTION; where a cell has several regions (a class: its
-    constructor and its forward), one body for each, and "" leaves a region as it is.
-    """
+    """Another text for one exercise's solution."""
 
     exercise: str
+    """Its name."""
     name: str
+    """Lower case with hyphens, unique in its exercise."""
     edit: tuple = ()
+    """(old, new), or several such pairs; each `old` must occur exactly once in the solution cell."""
     instead: str | tuple[str, ...] = ""
+    """A whole body for the region between BEGIN and END SOLUTION; where a cell has several regions (a class: its
+    constructor and its forward), one body for each, and "" leaves a region as it is.
+    """
 
     def __post_init__(self):
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
@@ -54,14 +54,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Mistake(Variant):
-    """A wrong answer that the check knows by name.
-
-    title: a few words for it ("softmax over the columns"). says: one to three sentences on what to look at, without
-    giving the line away.
-    """
+    """A wrong answer that the check knows by name."""
 
     title: str = ""
+    """A few words for it ("softmax over the columns")."""
     says: str = ""
+    """One to three sentences on what to look at, without giving the line away."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -73,15 +71,16 @@ class Mistake(Variant):
 class StudentMistake:
     """A wrong answer as a student wrote it, added by `make name-mistake`. Its code runs in the sandbox only.
 
-    It is no Variant: whatever runs variants does not run it. exercise, name, title, says: as those of a Mistake.
-    code: the whole solution cell.
+    It is no Variant: whatever runs variants does not run it.
     """
 
     exercise: str
     name: str
     title: str
     says: str
+    """exercise, name, title, says: as those of a Mistake."""
     code: str
+    """The whole solution cell."""
 
     def __post_init__(self):
         Mistake(self.exercise, self.name, instead=self.code, title=self.title, says=self.says)  # the same rules hold
@@ -89,9 +88,10 @@ class StudentMistake:
 
 @dataclass(frozen=True)
 class Alias(Variant):
-    """Another way to make a known mistake, with the same numbers. of: the name of the Mistake."""
+    """Another way to make a known mistake, with the same numbers."""
 
     of: str = ""
+    """The name of the Mistake."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +106,15 @@ class Shortcut(Variant):
 
 @dataclass(frozen=True)
 class EquivalentMutant:
-    """A mutant of the solution that is right all the same and keeps every point.
-
-    exercise: its name. old, new: the change, as `make mutants` prints it. why: the reason, for authors.
-    """
+    """A mutant of the solution that is right all the same and keeps every point."""
 
     exercise: str
+    """Its name."""
     old: str
     new: str
+    """old, new: the change, as `make mutants` prints it."""
     why: str
+    """The reason, for authors."""
 
     def __post_init__(self):
         if not self.why:

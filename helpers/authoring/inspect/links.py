@@ -53,16 +53,16 @@ OTHER_FORMS = {
 
 @dataclass(frozen=True)
 class Term:
-    """An entry of the glossary. lesson: the number of the one that explains it. forms: how prose may say it.
-
-    aliases: its other names, for search, from its sentence "Also called ...".
-    """
+    """An entry of the glossary."""
 
     name: str
     anchor: str
     lesson: int
+    """The number of the one that explains it."""
     forms: tuple[str, ...]
+    """How prose may say it."""
     aliases: tuple[str, ...] = ()
+    """Its other names, for search, from its sentence "Also called ..."."""
 
     def used_in(self, text: str) -> bool:
         """Does that text use the term? Code does not count."""

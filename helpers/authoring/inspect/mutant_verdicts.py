@@ -45,11 +45,12 @@ class TimeIsUp(BaseException):
 
 @dataclass(frozen=True)
 class JudgedMutant:
-    """A mutant and its feedback. verdict: None where it does not run."""
+    """A mutant and its feedback."""
 
     mutant: Mutant
     feedback: Feedback
     verdict: Verdict | None = None
+    """None where it does not run."""
 
 
 def judged_mutants(

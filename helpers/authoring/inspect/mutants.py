@@ -20,17 +20,17 @@ from helpers.notebooks import BEGIN, END
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed solution.
-
-    exercise: its name. operator: the name of the change. old, new: the expression or statement that was changed, and
-    what replaces it. text: the whole cell.
-    """
+    """A changed solution."""
 
     exercise: str
+    """Its name."""
     operator: str
+    """The name of the change."""
     old: str
     new: str
+    """old, new: the expression or statement that was changed, and what replaces it."""
     text: str
+    """The whole cell."""
 
     def __str__(self) -> str:
         return f"{self.exercise}, {self.operator}: {self.old}  ->  {self.new or 'nothing'}"

@@ -34,10 +34,12 @@ KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/",
 
 @dataclass(frozen=True)
 class Commit:
-    """What a bundle is made of. short: the first letters of its digest. date: in UTC."""
+    """What a bundle is made of."""
 
     short: str
+    """The first letters of its digest."""
     date: datetime
+    """In UTC."""
 
 
 def last_commit(course: Path = ROOT) -> Commit:

@@ -15,14 +15,14 @@ MOST_SPREAD = 0.2  # of the ratio, from the smallest repeat to the largest, as a
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is measured.
-
-    work: its name. tokens: how many tokens one call deals with. sides: the names of the two, and what each calls.
-    """
+    """What is measured."""
 
     work: str
+    """Its name."""
     tokens: int
+    """How many tokens one call deals with."""
     sides: dict[str, Callable[[], object]]
+    """The names of the two, and what each calls."""
 
 
 def speeds(comparison: Comparison, threads: int, seconds: float, repeats: int = REPEATS) -> list[dict[str, float]]:

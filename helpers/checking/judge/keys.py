@@ -37,25 +37,24 @@ class KnownMistake:
 
 @dataclass(frozen=True)
 class ExerciseKey:
-    """What is right for one exercise, and what is wrong in a known way.
-
-    released: where a bug is to be fixed, the digest of the program in the student's cell; "" for other exercises.
-    lost: what `recognition.lost_aspects` has found out, by mistake.
-    """
+    """What is right for one exercise, and what is wrong in a known way."""
 
     reference: Outcomes
     mistakes: tuple[KnownMistake, ...] = ()
     released: str = ""
+    """Where a bug is to be fixed, the digest of the program in the student's cell; "" for other exercises."""
     lost: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What `recognition.lost_aspects` has found out, by mistake."""
 
 
 @dataclass(frozen=True)
 class AnswerKey:
-    """The key of one lesson under one seed. exercises: by name."""
+    """The key of one lesson under one seed."""
 
     lesson: str
     seed: str
     exercises: Mapping[str, ExerciseKey] = field(default_factory=dict)
+    """By name."""
 
     def __getitem__(self, exercise: str) -> ExerciseKey:
         return self.exercises[exercise]

@@ -41,12 +41,13 @@ META = " (`meta` is the check's stand-in for a GPU.)"
 
 @dataclass(frozen=True)
 class Failure:
-    """An aspect that fails, with its outcome and the right one. later: a value aspect above it fails too."""
+    """An aspect that fails, with its outcome and the right one."""
 
     aspect: Aspect
     outcome: Outcome
     target: Outcome
     later: bool
+    """A value aspect above it fails too."""
 
     @cached_property
     def presumes(self) -> bool:
@@ -62,17 +63,17 @@ class Failure:
 
 @dataclass
 class Context:
-    """What is known of the whole answer, and what has been said so far, from above to below.
-
-    explained: by aspect, the known mistakes that are named. similar: those whose numbers show there. above: the
-    failures of which something has been said. causes: what was said of them, or their errors.
-    """
+    """What is known of the whole answer, and what has been said so far, from above to below."""
 
     comparison: Comparison
     explained: Explained
+    """By aspect, the known mistakes that are named."""
     similar: Explained
+    """Those whose numbers show there."""
     above: list[Failure] = field(default_factory=list)
+    """The failures of which something has been said."""
     causes: set[str] = field(default_factory=set)
+    """What was said of them, or their errors."""
 
     def message(self, failure: Failure) -> str:
         """What to say of the next failure. A cause is explained once, where it is met first."""

@@ -18,12 +18,13 @@ ENOUGH = 3  # numbers that agree beyond those that were fitted
 
 @dataclass(frozen=True)
 class Pair:
-    """A tensor and its target, of one shape. axes: the names of its axes, as many as there are, or none."""
+    """A tensor and its target, of one shape."""
 
     yours: torch.Tensor
     target: torch.Tensor
     aspect: Aspect
     axes: tuple[str, ...] = ()
+    """The names of its axes, as many as there are, or none."""
 
     @cached_property
     def mine(self) -> torch.Tensor:

@@ -12,11 +12,13 @@ MADE, NOT_YET, NONE_OF_THEM = "made", "not made yet", "none of the choices"
 
 @dataclass(frozen=True)
 class Predicted:
-    """What became of one prediction. state: one of the words above. chosen: the choice, "" where it is not MADE."""
+    """What became of one prediction."""
 
     prediction: Prediction
     state: str
+    """One of the words above."""
     chosen: str = ""
+    """The choice, "" where it is not MADE."""
 
     @property
     def right(self) -> bool:

@@ -24,12 +24,13 @@ def unexplained(exercise: Exercise, answer: Answer, key: ExerciseKey) -> list[st
 
 @dataclass(frozen=True)
 class Comparison:
-    """An answer's outcomes beside the key's. right: the names of the aspects that hold."""
+    """An answer's outcomes beside the key's."""
 
     exercise: Exercise
     outcomes: Outcomes
     key: ExerciseKey
     right: frozenset[str]
+    """The names of the aspects that hold."""
 
     @property
     def wrong(self) -> list[Aspect]:

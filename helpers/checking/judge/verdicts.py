@@ -37,45 +37,43 @@ UNWRITTEN = (
 
 @dataclass(frozen=True)
 class AspectVerdict:
-    """One line of a verdict. says: what to look at, empty where the aspect holds.
-
-    waits: it would hold, but pays only once the values are right. pair: target and result as matrices (rows, columns)
-    for a picture, or None.
-    """
+    """One line of a verdict."""
 
     name: str
     points: float
     out_of: float
     held: bool
     says: str = ""
+    """What to look at, empty where the aspect holds."""
     waits: bool = False
+    """It would hold, but pays only once the values are right."""
     pair: tuple[torch.Tensor, torch.Tensor] | None = None
+    """Target and result as matrices (rows, columns) for a picture, or None."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is worth, and what to tell its author.
-
-    state: RIGHT, WRONG, NOT_STARTED, AS_GIVEN, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or
-    ON_HOLD.
-    mistakes: the slugs of the known mistakes that were recognised, the weightiest first; titles: their titles;
-    words: what each of them says. explained: they explain all that is wrong. note: what has to be known of the verdict
-    itself, whatever its state.
-    """
+    """What an answer is worth, and what to tell its author."""
 
     exercise: str
     state: str
+    """RIGHT, WRONG, NOT_STARTED, AS_GIVEN, NO_ANSWER (nothing to judge; `says` tells why), NOT_ALLOWED or ON_HOLD."""
     points: float
     out_of: float
     aspects: tuple[AspectVerdict, ...] = ()
     mistakes: tuple[str, ...] = ()
+    """The slugs of the known mistakes that were recognised, the weightiest first."""
     titles: tuple[str, ...] = ()
+    """Their titles."""
     says: str = ""
     printed: str = field(default="", compare=False)
     lines_printed: int = field(default=0, compare=False)
     words: tuple[str, ...] = ()
+    """What each of them says."""
     explained: bool = False
+    """They explain all that is wrong."""
     note: str = ""
+    """What has to be known of the verdict itself, whatever its state."""
 
 
 def not_started(exercise: Exercise, says: str = "") -> Verdict:

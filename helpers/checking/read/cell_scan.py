@@ -29,36 +29,39 @@ OWN_ROOMS = ("helpers.exercises", "helpers.checking", "helpers.lessons", "helper
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that an instructor looks at before the answer counts; it is no accusation.
-
-    cell: its label. line: from 1; 0 where none can be named. excerpt: that line, not yet sanitized. why: one sentence.
-    """
+    """Something that an instructor looks at before the answer counts; it is no accusation."""
 
     cell: str
+    """Its label."""
     line: int
+    """From 1; 0 where none can be named."""
     excerpt: str
+    """That line, not yet sanitized."""
     why: str
+    """One sentence."""
 
 
 @dataclass(frozen=True)
 class CellScan:
-    """What the text of one answer shows.
-
-    program: the digest of the program in its cell (see `Cell.digest`). stub: it holds all stubs that it was
-    released with. elsewhere: see `ProgramSlice`. begun: some of its stubs are left. shortcut: a sentence about a name
-    that the exercise forbids, or "". shape, size: see `Cell.shape`. suspicious: lines for the instructor. refused:
-    why it cannot be read, or "".
-    """
+    """What the text of one answer shows."""
 
     program: str = ""
+    """The digest of the program in its cell (see `Cell.digest`)."""
     stub: bool = False
+    """It holds all stubs that it was released with."""
     elsewhere: str = ""
+    """See `ProgramSlice`."""
     begun: bool = False
+    """Some of its stubs are left."""
     shortcut: str = ""
+    """A sentence about a name that the exercise forbids, or ""."""
     shape: str = ""
     size: int = 0
+    """shape, size: see `Cell.shape`."""
     suspicious: tuple[Finding, ...] = ()
+    """Lines for the instructor."""
     refused: str = ""
+    """Why it cannot be read, or ""."""
 
     @classmethod
     def from_json(cls, data: Mapping) -> CellScan:
@@ -103,11 +106,13 @@ def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class SubmissionScan:
-    """What was read of a submission. slices, scans: by exercise. predictions: the text given to each, by its name."""
+    """What was read of a submission."""
 
     slices: Mapping[str, ProgramSlice] = field(default_factory=dict)
     scans: Mapping[str, CellScan] = field(default_factory=dict)
+    """slices, scans: by exercise."""
     predictions: Mapping[str, str] = field(default_factory=dict)
+    """The text given to each, by its name."""
 
     @classmethod
     def from_json(cls, data: Mapping) -> SubmissionScan:

@@ -74,15 +74,14 @@ def parts_used(tree: ast.AST, imported: Mapping[str, str]) -> set[str]:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement at the top level of a module, of an import one name. needs: names of its own module that it reads.
-
-    parts: what it imports from other modules of helpers.parts, or reads as attributes of them.
-    """
+    """A statement at the top level of a module, of an import one name."""
 
     node: ast.stmt
     binds: frozenset[str]
     needs: frozenset[str]
+    """Names of its own module that it reads."""
     parts: frozenset[str]
+    """What it imports from other modules of helpers.parts, or reads as attributes of them."""
 
 
 def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:

@@ -34,11 +34,13 @@ _ALWAYS_THERE = frozenset(dir(builtins)) | {"check", "__name__", "__file__", "ge
 
 @dataclass(frozen=True)
 class CodeCell:
-    """A code cell of a notebook. label: how it is called in messages. name: its grade id, or ""."""
+    """A code cell of a notebook."""
 
     label: str
+    """How it is called in messages."""
     source: str
     name: str = ""
+    """Its grade id, or ""."""
 
     @property
     def cell(self) -> Cell:
@@ -48,29 +50,30 @@ class CodeCell:
 
 @dataclass(frozen=True)
 class Definition:
-    """A definition of another cell. line: where it begins in it, from 1."""
+    """A definition of another cell."""
 
     cell: str
     line: int
+    """Where it begins in it, from 1."""
     text: str
 
 
 @dataclass(frozen=True)
 class ProgramSlice:
-    """One exercise's program slice.
-
-    setup: the released setup cell. definitions: those of other cells, in their order. own: the exercise's own cell, as
-    Python. missing: names that the slice reads and cannot have as they are in the notebook, each with a sentence.
-    refused: why the own cell could not be read, "" where it was. elsewhere: a sentence about the last other cell that
-    defines what this exercise asks for, "" where none does.
-    """
+    """One exercise's program slice."""
 
     setup: str
+    """The released setup cell."""
     definitions: tuple[Definition, ...]
+    """Those of other cells, in their order."""
     own: str
+    """The exercise's own cell, as Python."""
     missing: Mapping[str, str] = field(default_factory=dict)
+    """Names that the slice reads and cannot have as they are in the notebook, each with a sentence."""
     refused: str = ""
+    """Why the own cell could not be read, "" where it was."""
     elsewhere: str = ""
+    """A sentence about the last other cell that defines what this exercise asks for, "" where none does."""
 
     @property
     def texts(self) -> tuple[str, ...]:

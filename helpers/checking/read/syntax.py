@@ -205,25 +205,28 @@ def _require_moderate(tree: ast.Module) -> None:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement at the top of a cell.
-
-    node: its syntax tree. text: its source. line: where it begins, from 1. binds, uses: names of the notebook that it
-    gives a meaning, and that it reads, also within its functions. defines: it is a definition (see `is_definition`).
-    function: it is a function. reads, calls: the names that it reads and that it calls when it runs, outside of
-    functions and classes. changes: where it is no definition, the names whose objects it writes into, as in
-    ``table[key] = value`` and ``seen.append(x)``.
-    """
+    """One statement at the top of a cell."""
 
     node: ast.stmt
+    """Its syntax tree."""
     text: str
+    """Its source."""
     line: int
+    """Where it begins, from 1."""
     binds: frozenset[str]
     uses: frozenset[str]
+    """binds, uses: names of the notebook that it gives a meaning, and that it reads, also within its functions."""
     defines: bool
+    """It is a definition (see `is_definition`)."""
     function: bool
+    """It is a function."""
     reads: frozenset[str]
     calls: frozenset[str]
+    """reads, calls: the names that it reads and that it calls when it runs, outside of functions and classes."""
     changes: frozenset[str]
+    """Where it is no definition, the names whose objects it writes into, as in ``table[key] = value`` and
+    ``seen.append(x)``.
+    """
 
 
 def _statement(node: ast.stmt, lines: list[str]) -> Statement:

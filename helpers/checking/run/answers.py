@@ -69,16 +69,16 @@ class MalformedAnswer(ValueError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one aspect.
-
-    state: one of STATES. tensors: by name, on the CPU. says: for RAISED the error ("TypeError: ..."),
-    for REFUSED a sentence. where: the student's line that raised, with its number.
-    """
+    """The result of one aspect."""
 
     state: str
+    """One of STATES."""
     tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """By name, on the CPU."""
     says: str = ""
+    """For RAISED the error ("TypeError: ..."), for REFUSED a sentence."""
     where: str = ""
+    """The student's line that raised, with its number."""
 
 
 @dataclass(frozen=True)

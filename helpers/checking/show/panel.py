@@ -54,28 +54,33 @@ color:inherit;overflow:auto}
 
 @dataclass(frozen=True)
 class _Row:
-    """One line of a panel. share: its points, "1 / 2". picture: HTML."""
+    """One line of a panel."""
 
     sign: str
     name: str
     colour: str
     says: str
     share: str = ""
+    """Its points, "1 / 2"."""
     picture: str = ""
+    """HTML."""
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """What a panel shows. earned: the points, where there are any; worth: what they are out of. known: titles."""
+    """What a panel shows."""
 
     name: str
     state: str
     colour: str
     earned: str
+    """The points, where there are any."""
     worth: str
+    """What they are out of."""
     note: str = ""
     says: str = ""
     known: str = ""
+    """Titles."""
     rows: tuple[_Row, ...] = ()
     printed: str = ""
     excerpt: str = ""

@@ -37,59 +37,63 @@ Pair = tuple[StudentResult, GradedCell]
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of a histogram. start: what is counted in it begins there. labelled: the page shows where."""
+    """One bar of a histogram."""
 
     start: str
+    """What is counted in it begins there."""
     count: int
     labelled: bool
+    """The page shows where."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """When the class handed in, in equal spans. due: how many bars are before the due date; None without one."""
+    """When the class handed in, in equal spans."""
 
     bars: list[Bar]
     span: str
     due: int | None
+    """How many bars are before the due date; None without one."""
 
 
 @dataclass(frozen=True)
 class MistakeGroup:
-    """A known mistake, and who made it. says: what the students read."""
+    """A known mistake, and who made it."""
 
     exercise: str
     slug: str
     title: str
     says: str
+    """What the students read."""
     students: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class AnswerGroup:
-    """Students with the same wrong answer, or with the same code.
-
-    title: of the known mistakes in it, "" where there are none. texts: how many different texts there are. code: the
-    first student's. handle: what the report calls the answer. right: all of it is right.
-    """
+    """Students with the same wrong answer, or with the same code."""
 
     students: tuple[str, ...]
     code: str
+    """The first student's."""
     title: str = ""
+    """Of the known mistakes in it, "" where there are none."""
     texts: int = 1
+    """How many different texts there are."""
     handle: str = ""
+    """What the report calls the answer."""
     right: bool = False
+    """All of it is right."""
 
 
 @dataclass(frozen=True)
 class ExerciseSummary:
-    """One exercise in a class. pairs: every student with a mark in it, and that mark; at least one.
-
-    fixes_bug: most of the code was given, so that it means nothing if it is the same.
-    """
+    """One exercise in a class."""
 
     name: str
     pairs: list[Pair]
+    """Every student with a mark in it, and that mark; at least one."""
     fixes_bug: bool
+    """Most of the code was given, so that it means nothing if it is the same."""
 
     @property
     def out_of(self) -> float:
@@ -211,10 +215,11 @@ def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PredictionSummary:
-    """How a class predicted. choices: who chose each of them, and under "" who chose none."""
+    """How a class predicted."""
 
     question: Prediction
     choices: dict[str, tuple[str, ...]]
+    """Who chose each of them, and under "" who chose none."""
 
     @property
     def count(self) -> int:

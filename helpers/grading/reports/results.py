@@ -24,43 +24,46 @@ NOT_RECORDED = (
 
 @dataclass(frozen=True)
 class GradedCell:
-    """One graded cell of one student.
-
-    name: the exercise's, or the cell's own. score: the points that count. by_hand: they were given or changed by hand.
-    waits: it is still to be marked by hand. record: see `records.record`, {} where there is no verdict. code: the
-    student's. comment: written by hand, in the formgrader.
-    """
+    """One graded cell of one student."""
 
     name: str
+    """The exercise's, or the cell's own."""
     score: float
+    """The points that count."""
     out_of: float
     by_hand: bool = False
+    """They were given or changed by hand."""
     waits: bool = False
+    """It is still to be marked by hand."""
     record: dict = field(default_factory=dict)
+    """See `records.record`, {} where there is no verdict."""
     code: str = ""
+    """The student's."""
     comment: str = ""
+    """Written by hand, in the formgrader."""
 
 
 @dataclass(frozen=True)
 class StudentResult:
-    """One student's lesson. score: after the penalty. at: when it was graded, UTC.
-
-    late: seconds after the due date, with any extension. handed_in, due: UTC, None where they are not known.
-    recorded: the journal holds the code.
-    """
+    """One student's lesson."""
 
     student: Student
     score: float
+    """After the penalty."""
     out_of: float
     penalty: float
     cells: tuple[GradedCell, ...]
     flags: tuple[str, ...] = ()
     isolation: str = ""
     at: str = ""
+    """When it was graded, UTC."""
     late: float = 0.0
+    """Seconds after the due date, with any extension."""
     handed_in: datetime | None = None
     due: datetime | None = None
+    """handed_in, due: UTC, None where they are not known."""
     recorded: bool = True
+    """The journal holds the code."""
 
 
 def results(

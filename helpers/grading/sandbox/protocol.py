@@ -31,27 +31,28 @@ DONE, LATE, DEAD, FLOODED, EARLY = "done", "late", "dead", "flooded", "early"
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of one request. state: one of the words above. why: how the process ended.
-
-    message: what was sent. second: what the same answer gave with the inputs of another seed.
-    """
+    """What came of one request."""
 
     state: str
+    """One of the words above."""
     message: dict = field(default_factory=dict)
+    """What was sent."""
     second: dict = field(default_factory=dict)
+    """What the same answer gave with the inputs of another seed."""
     why: str = ""
+    """How the process ended."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How a submission's processes ended. why: the limit that they exceeded, in words. failed: the sandbox's own error.
-
-    processor_seconds: what they used, all together.
-    """
+    """How a submission's processes ended."""
 
     why: str = ""
+    """The limit that they exceeded, in words."""
     failed: str = ""
+    """The sandbox's own error."""
     processor_seconds: float = 0.0
+    """What they used, all together."""
 
 
 class Conversation:

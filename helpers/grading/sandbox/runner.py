@@ -35,27 +35,29 @@ READING_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class ExecutionRequest:
-    """What is run of a submission. cells: its code cells in the released shape, but for the setup cell.
-
-    released: the solution cells as students get them, by exercise. setup: the released setup cell.
-    """
+    """What is run of a submission."""
 
     lesson: str
     cells: tuple[CodeCell, ...]
+    """Its code cells in the released shape, but for the setup cell."""
     released: Mapping[str, str]
+    """The solution cells as students get them, by exercise."""
     setup: str
+    """The released setup cell."""
 
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """What came of a submission. runs: by exercise. read: what its text shows. flags: what happened, in words for the
-    instructor. isolation: what stood between the submission and the machine.
-    """
+    """What came of a submission."""
 
     runs: Mapping[str, ExerciseRun]
+    """By exercise."""
     read: SubmissionScan
+    """What its text shows."""
     flags: tuple[str, ...] = ()
+    """What happened, in words for the instructor."""
     isolation: str = ""
+    """What stood between the submission and the machine."""
 
 
 class Runner:

@@ -44,18 +44,17 @@ ZIP_ERRORS = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, V
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """A file and whose it is.
-
-    outer: the names that the instructor or the platform gave. inside: those below, which the student gave. modified:
-    seconds since 1970, of the outermost file; a date in a student's own zip is never read. container: the class's zip
-    that holds it, "" if none does.
-    """
+    """A file and whose it is."""
 
     owner: FileOwner
     outer: tuple[str, ...]
+    """The names that the instructor or the platform gave."""
     inside: tuple[str, ...]
+    """Those below, which the student gave."""
     modified: float = 0.0
+    """Seconds since 1970, of the outermost file; a date in a student's own zip is never read."""
     container: str = ""
+    """The class's zip that holds it, "" if none does."""
     read: Callable[[], bytes] = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -72,11 +71,13 @@ class SubmittedFile:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that was left out. owner: None if unknown. problem: completes a sentence that begins with the path."""
+    """A file that was left out."""
 
     owner: FileOwner | None
+    """None if unknown."""
     path: str
     problem: str
+    """Completes a sentence that begins with the path."""
 
     def __str__(self) -> str:
         return f"{plain(self.path, 120)} {self.problem}"
@@ -84,19 +85,19 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class ArchiveEntry:
-    """A file in a folder or a zip.
-
-    names: its path, () where that would lead out of the zip. problem: why it is left out, "" if it is not. megabytes:
-    how much is read for it, at most. instead: says of which others of its name it takes the place, "" where of none.
-    """
+    """A file in a folder or a zip."""
 
     path: str
     names: tuple[str, ...]
+    """Its path, () where that would lead out of the zip."""
     read: Callable[[], bytes] = field(repr=False)
     problem: str = ""
+    """Why it is left out, "" if it is not."""
     modified: float = 0.0
     megabytes: float = 0.0
+    """How much is read for it, at most."""
     instead: str = ""
+    """Says of which others of its name it takes the place, "" where of none."""
 
 
 class FileScanner:

@@ -48,16 +48,17 @@ def lessons() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FileOwner:
-    """Whose a file is, by its outermost name. kind: one of KINDS. name: as it is spelled there. number: the platform's.
-
-    upload, late: what that name says of this one file: its number, 0 if there is none, and whether it came late.
-    """
+    """Whose a file is, by its outermost name."""
 
     kind: str
+    """One of KINDS."""
     name: str
+    """As it is spelled there."""
     number: str = ""
+    """The platform's."""
     upload: int = field(default=0, compare=False)
     late: bool = field(default=False, compare=False)
+    """upload, late: what that name says of this one file: its number, 0 if there is none, and whether it came late."""
 
     @property
     def platform(self) -> str:

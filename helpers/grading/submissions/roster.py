@@ -29,18 +29,19 @@ DEVICES = re.compile(r"^(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Student:
-    """Somebody in the class.
-
-    id: the name of their folder, and nbgrader's id. name: as people write it. number: the platform's, "" if unknown.
-    platform: "canvas", "moodle" or "". other_ids: further ids that mean them.
-    """
+    """Somebody in the class."""
 
     id: str
+    """The name of their folder, and nbgrader's id."""
     name: str = ""
+    """As people write it."""
     email: str = ""
     number: str = ""
+    """The platform's, "" if unknown."""
     platform: str = ""
+    """Either "canvas", "moodle" or ""."""
     other_ids: tuple[str, ...] = ()
+    """Further ids that mean them."""
 
     @property
     def shown(self) -> str:

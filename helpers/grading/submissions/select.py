@@ -27,19 +27,19 @@ MISSING = UnreadableFile("is missing: no notebook was handed in")
 
 @dataclass(frozen=True)
 class Submission:
-    """What one student's marks rest on.
-
-    file: the file that counts, None when there is none. content: what it holds, or why it is unreadable. digest:
-    changes when what was handed in does. timestamp: when it was handed in, as nbgrader reads it (UTC), "" if unknown.
-    flags: what to know about it.
-    """
+    """What one student's marks rest on."""
 
     student: Student
     file: SubmittedFile | None
+    """The file that counts, None when there is none."""
     content: FlaggedNotebook | UnreadableFile = field(repr=False, compare=False)  # digest tells them apart
+    """What it holds, or why it is unreadable."""
     digest: str
+    """Changes when what was handed in does."""
     timestamp: str = ""
+    """When it was handed in, as nbgrader reads it (UTC), "" if unknown."""
     flags: tuple[str, ...] = ()
+    """What to know about it."""
 
     @property
     def fingerprint(self) -> str:
@@ -72,16 +72,16 @@ def read_submissions(place: Path, lesson: str, root: Path) -> tuple[list[Submiss
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A file that was read. lesson: whose exercises it holds most of, "" if none. problem: why it is unreadable.
-
-    notebook: what it holds; None where it is unreadable, or another file of its owner's counts.
-    """
+    """A file that was read."""
 
     file: SubmittedFile
     digest: str
     lesson: str = ""
+    """Whose exercises it holds most of, "" if none."""
     notebook: FlaggedNotebook | None = None
+    """What it holds; None where it is unreadable, or another file of its owner's counts."""
     problem: UnreadableFile | None = None
+    """Why it is unreadable."""
 
 
 class _Selection:

@@ -26,17 +26,16 @@ LEAST = timedelta(seconds=1)  # how late a submission is, if all that is known i
 
 @dataclass
 class SubmissionTimes:
-    """What is known of one lesson.
-
-    by_hand: from handed_in.csv, by student. moodle: (name, time) of every worksheet, by participant's number. unread:
-    what to say about dates that cannot be read.
-    """
+    """What is known of one lesson."""
 
     lesson: str
     deadlines: Deadlines
     by_hand: dict[str, tuple[TableRow, datetime]] = field(default_factory=dict)
+    """From handed_in.csv, by student."""
     moodle: defaultdict[str, set[tuple[str, datetime]]] = field(default_factory=lambda: defaultdict(set))
+    """(name, time) of every worksheet, by participant's number."""
     unread: list[str] = field(default_factory=list)
+    """What to say about dates that cannot be read."""
 
     def time_of(self, student: Student, owners: Iterable[FileOwner]) -> str:
         """When somebody handed in, in UTC as nbgrader reads it; "" if no table says."""

@@ -37,10 +37,11 @@ class UnopenedFile(UnreadableFile):
 
 @dataclass
 class FlaggedNotebook:
-    """A notebook whose every field has the type that it should have. flags: what was wrong with it, in words."""
+    """A notebook whose every field has the type that it should have."""
 
     notebook: NotebookNode
     flags: list[str] = field(default_factory=list)
+    """What was wrong with it, in words."""
 
 
 @dataclass
