@@ -55,8 +55,8 @@ class Aspect:
     points: float
     """Its share."""
     probe: Probe
-    """probe(answer, draw): runs what the student wrote on drawn inputs and returns a tensor, a tuple of tensors, or a dict
-    of them. May raise `aspects.Fault`.
+    """probe(answer, draw): runs what the student wrote on drawn inputs and returns a tensor, a tuple of tensors, or a
+    dict of them. May raise `aspects.Fault`.
     """
     axes: str = ""
     """Names of the result's axes, "b t t", for messages."""

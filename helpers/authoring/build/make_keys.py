@@ -65,7 +65,7 @@ def _key(
     for mistake in (*source.variants(Mistake), *source.variants(StudentMistake)):
         known[lesson[mistake.exercise].name].append(mistake)
 
-    def outcomes_of(exercise: Exercise, mistake: Mistake | StudentMistake) -> Outcomes:
+    def mistaken_outcomes(exercise: Exercise, mistake: Mistake | StudentMistake) -> Outcomes:
         by_student = isinstance(mistake, StudentMistake)
         return outcomes_of(mistake, seed) if by_student else answers.answer(exercise, seed, mistake).outcomes
 
@@ -79,7 +79,7 @@ def _key(
                     f"{outcome.state}, {outcome.says} {outcome.where}"
                 )
         mistakes = tuple(
-            KnownMistake(m.name, m.title, m.says, outcomes_of(exercise, m)) for m in known[exercise.name]
+            KnownMistake(m.name, m.title, m.says, mistaken_outcomes(exercise, m)) for m in known[exercise.name]
         )
         entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
     return AnswerKey(source.name, str(seed), entries)
