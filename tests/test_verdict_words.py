@@ -32,11 +32,9 @@ def giving(target, **policy):
 
 
 def key_for(asked, right, **mistakes):
-    """The key of an exercise. mistakes: wrong answers, by slug; `idle_...` computes nothing."""
+    """The key of an exercise. mistakes: wrong answers, by slug."""
     known = tuple(
-        KnownMistake(
-            slug, f"title of {slug}", f"This is {slug}.", run(asked, wrong, SEED).outcomes, slug.startswith("idle")
-        )
+        KnownMistake(slug, f"title of {slug}", f"This is {slug}.", run(asked, wrong, SEED).outcomes)
         for slug, wrong in mistakes.items()
     )
     return ExerciseKey(run(asked, right, SEED).outcomes, known)
@@ -395,13 +393,10 @@ def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_righ
     assert wrong.mistakes == () and "No gradient flows" in wrong.aspects[1].says
 
 
-def test_an_idle_mistake_earns_nothing_for_what_it_leaves_alone():
-    def paid(**mistakes):
-        return judged(PRODUCT, product, lambda x, w: x[:, :1] + w[:1], **mistakes).points
-
+def test_what_an_answer_leaves_alone_pays_only_beside_a_right_result_whether_its_mistake_has_a_name_or_not():
     wrong = lambda x, w: x[:, :1] + w[:1]  # noqa: E731
-    assert paid(worked=wrong) == 1
-    assert paid(idle_one=wrong) == 0
+    assert judged(PRODUCT, product, wrong).points == 0
+    assert judged(PRODUCT, product, wrong, known=wrong).points == 0
 
 
 # ------------------------------------------------------------------------------------------ causes, and their place
