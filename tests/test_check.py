@@ -110,7 +110,7 @@ def test_a_mistake_shows_a_panel_and_one_line_of_error(checked):
     text, (error,) = checked("row_softmax", solved(FIRST)["row_softmax"].replace("dim=-1", "dim=-2"))
     assert "softmax over the columns" in text
     assert error.ename == "CheckFailed"
-    assert error.traceback == ["CheckFailed: row_softmax: 1 of 4 points (the panel above says what to look at)"]
+    assert error.traceback == ["CheckFailed: row_softmax: 0 of 4 points (the panel above says what to look at)"]
 
 
 def test_other_names_for_the_answer_are_checked_as_what_they_stand_for(checked):

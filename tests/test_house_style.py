@@ -13,7 +13,7 @@ from helpers.student import start_page
 
 DRESSED = [
     ROOT / "site" / "conf.py",
-    ROOT / "helpers" / "checking" / "panel.py",
+    ROOT / "helpers" / "checking" / "show" / "panel.py",
     ROOT / "helpers" / "student" / "start_page.py",
     *sorted((ROOT / "helpers" / "grading" / "reports" / "templates").iterdir()),
 ]
