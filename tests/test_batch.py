@@ -41,7 +41,7 @@ from helpers.grading.records import digest_of_wrong
 
 def test_marks_notebooks_and_journal_are_written(course):
     summary = batch(course).run()
-    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 0}, "eve": NONE}
     assert [entry.points for entry in summary.entries] == [OUT_OF, OUT_OF - 2, 0]
     journal = Journal(course.folder, FIRST).read()
     assert set(journal) == {"ada", "ben", "eve"}
@@ -107,7 +107,7 @@ def test_what_no_longer_holds_is_graded_again(course, damage):
         course.exam_key("another secret", seeds=1)
     summary = batch(course).run()
     assert len(summary.graded) == (3 if damage == "key" else 1)
-    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 0}, "eve": NONE}
     assert len(batch(course).run().resumed) == 3
 
 
@@ -257,7 +257,7 @@ def test_a_cluster_gives_the_same_marks(course, monkeypatch):
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers:
         done = course.run("helpers.grading", "grade", FIRST, "--scheduler", workers.scheduler_address)
     assert done.returncode == 0, done.stderr
-    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+    assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 0}, "eve": NONE}
 
 
 @pytest.mark.deep
@@ -309,7 +309,7 @@ def test_the_gradebook_may_be_a_postgresql_database(pattern, tmp_path, postgresq
     with GradebookSession(course.folder, FIRST) as marks:
         assert marks.db_url == postgresql
         predicted = {prediction.name: 0 for prediction in load_lesson(FIRST).predictions}
-        deserved = {**FULL, "raw_weights": 1, **predicted}
+        deserved = {**FULL, "raw_weights": 0, **predicted}
         scores = {cell: one.automatic for cell, one in marks.scores()["ben"].items()}
         assert scores == {f"check_{name}": points for name, points in deserved.items()}
     course.nbgrader("export")

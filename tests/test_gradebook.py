@@ -23,7 +23,7 @@ from helpers.grading.errors import GradingError, disk_error, explained
 from helpers.grading.gradebook import GradebookSession
 from helpers.grading.journal import Journal
 
-MARKED = {"ada": FULL, "ben": {**FULL, "raw_weights": 1}, "eve": NONE}
+MARKED = {"ada": FULL, "ben": {**FULL, "raw_weights": 0}, "eve": NONE}
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_the_marks_of_a_submission_are_one_transaction(course, file):
 def test_a_point_given_by_hand_meanwhile_is_seen(course, file):
     batch(course).run()
     with GradebookSession(course.folder, FIRST) as marks:
-        assert marks.scores()["ben"]["check_raw_weights"].automatic == 1
-        query(file, "UPDATE grade SET manual_score = 2.5 WHERE auto_score = 1")
+        assert marks.scores()["ben"]["check_raw_weights"].automatic == 0
+        query(file, "UPDATE grade SET manual_score = 2.5 WHERE auto_score = 0")
         assert marks.scores()["ben"]["check_raw_weights"].counts == 2.5
 
 

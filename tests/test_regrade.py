@@ -36,11 +36,11 @@ def test_a_dry_run_says_what_would_change_and_writes_nothing(course):
     before = everything(course)
     dry = batch(course).run(dry_run=True)
     assert everything(course) == before
-    assert changes(dry) == {"ada": [("raw_weights", 3, 1)], "ben": [("raw_weights", 1, 3)]}
+    assert changes(dry) == {"ada": [("raw_weights", 3, 0)], "ben": [("raw_weights", 0, 3)]}
     text = dry.as_text()
     assert "nothing written: a dry run" in text and "Of 2 students graded before, the marks of 2 would change." in text
-    assert re.search(rf"ben +{number(OUT_OF - 2)} → {number(OUT_OF)} +another file was handed in", text)
-    assert re.search(r"raw_weights +1 → 3 of 3 +wrong: softmax already applied +→ +right", text)
+    assert re.search(rf"ben +{number(OUT_OF - 3)} → {number(OUT_OF)} +another file was handed in", text)
+    assert re.search(r"raw_weights +0 → 3 of 3 +wrong: softmax already applied +→ +right", text)
     assert [entry.student for entry in dry.resumed] == ["eve"]
     assert list(changes(batch(course).run(only=("ben",), again=True, dry_run=True))) == ["ben"]
     done = batch(course).run()
@@ -64,7 +64,7 @@ def test_points_given_by_hand_stay_and_are_shown(course):
     summary = batch(course).run()
     ben = next(one for one in summary.regraded if one.student == "ben")
     assert (ben.before, ben.after) == (OUT_OF - 0.5, OUT_OF - 0.5)
-    assert "1 → 3 of 3; 2.5 given by hand stay" in summary.as_text()
+    assert "0 → 3 of 3; 2.5 given by hand stay" in summary.as_text()
     with GradebookSession(course.folder, FIRST) as marks:
         assert marks.gradebook.find_grade("check_raw_weights", FIRST, FIRST, "ben").score == 2.5
 
@@ -88,7 +88,7 @@ def test_without_judged_notebook_or_journal_marks_are_still_compared(course):
     assert "wrong: softmax already applied  →  right" in batch(course).run(dry_run=True).as_text()
     Journal(course.folder, FIRST).path.unlink()
     summary = batch(course).run(dry_run=True)
-    assert changes(summary)["ben"] == [("raw_weights", 1, 3)]
+    assert changes(summary)["ben"] == [("raw_weights", 0, 3)]
     assert "the journal has no record" in summary.as_text() and f"{UNKNOWN}  →  right" in summary.as_text()
 
 

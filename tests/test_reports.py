@@ -488,7 +488,7 @@ def test_pages_are_made_of_the_journal_whatever_became_of_a_judged_notebook(cour
         path.write_bytes(data or path.read_bytes().replace(b'<div class=\\"verdict', forged + b'<div class=\\"verdict'))
     lesson, students = results(copy.folder, FIRST)
     scores = {result.student.id: result.score for result in students}
-    assert (scores["ben"], scores["cem"], scores["dea"]) == (OUT_OF - 2, OUT_OF - 0.5, OUT_OF - 2), "the gradebook's"
+    assert (scores["ben"], scores["cem"], scores["dea"]) == (OUT_OF - 3, OUT_OF - 0.5, OUT_OF - 3), "the gradebook's"
     for student in ("ben", "cem", "dea"):
         text = feedback((lesson, students), student)
         assert COMMON.says[:40] in text and f"# by {student}" in text and Reader(text).dangers == []
