@@ -42,7 +42,7 @@ from helpers.grading.records import digest_of_wrong
 def test_marks_notebooks_and_journal_are_written(course):
     summary = batch(course).run()
     assert course.marks() == {"ada": FULL, "ben": {**FULL, "raw_weights": 0}, "eve": NONE}
-    assert [entry.points for entry in summary.entries] == [OUT_OF, OUT_OF - 2, 0]
+    assert [entry.points for entry in summary.entries] == [OUT_OF, OUT_OF - 3, 0]
     journal = Journal(course.folder, FIRST).read()
     assert set(journal) == {"ada", "ben", "eve"}
     assert journal["ben"].isolation == ISOLATION and journal["eve"].isolation == NOTHING_RAN
