@@ -24,10 +24,10 @@
 # In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence, and e
 # the width of a vector. [One table](../../site/notation.md) lists all letters.
 #
-# Under each exercise is a check. Run it as often as you like. What can be had without solving an exercise (an input left
-# unchanged, an error raised, the right device) counts as soon as one of the exercise's results is right, whether or not
-# the check has a name for what is still wrong. A prediction carries no points: choose an answer, then run the cell that
-# shows the outcome.
+# Under each exercise is a check. Run it as often as you like. What can be had without solving an exercise (an input
+# left unchanged, an error raised, the right device) counts as soon as one of the exercise's results is right, whether
+# or not the check has a name for what is still wrong. A prediction carries no points: choose an answer, then run the
+# cell that shows the outcome.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
