@@ -127,6 +127,15 @@ def one_of(names: Sequence[str], name: str, via: Via = as_is) -> Via:
     return chosen
 
 
+def each_of(names: Sequence[str]) -> Via:
+    """The things that the student's function returns, each by its name."""
+
+    def named(answer: Answer, draw: Draw) -> Callable:
+        return lambda *arguments: dict(zip(names, all_of(names, answer(*arguments)), strict=True))
+
+    return named
+
+
 def all_of(names: Sequence[str], returned: object) -> Sequence:
     """What was returned, where it is as many things as there are names. Raises Fault where it is not."""
     if returned is None:

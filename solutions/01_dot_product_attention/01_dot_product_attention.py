@@ -24,8 +24,10 @@
 # In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence, and e
 # the width of a vector. [One table](../../site/notation.md) lists all letters.
 #
-# Under each exercise is a check. Run it as often as you like. A prediction carries no points: choose an answer, then
-# run the cell that shows the outcome.
+# Under each exercise is a check. Run it as often as you like. What can be had without solving an exercise (an input
+# left unchanged, an error raised, the right device) counts as soon as one of the exercise's results is right, whether
+# or not the check has a name for what is still wrong. A prediction carries no points: choose an answer, then run the
+# cell that shows the outcome.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -257,7 +259,7 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # **Exercise 2 · `raw_weights`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Compute all scores $x_i \cdot x_j$ of each sentence with one matrix product.
+# Compute all scores $x_i \cdot x_j$ of each sentence. One matrix product is enough; any other way counts as well.
 #
 # <details><summary>Hint 1: the shapes decide</summary>
 #
@@ -443,8 +445,8 @@ def self_attention_in_loops(x):
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
 # Compute what `self_attention_in_loops` computes, but without loops: handle all sentences and all positions at once
-# with tensor operations. Use `torch.softmax` and do not call your own functions, so that a mistake in exercise 2 or 3
-# does not carry over.
+# with tensor operations. You may use any function of PyTorch, such as `torch.softmax`. Do not call your own functions,
+# so that a mistake in exercise 2 or 3 does not carry over.
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #

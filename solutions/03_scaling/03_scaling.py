@@ -771,9 +771,10 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # **Exercise 5 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
 # Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
-# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. It must compute exactly that in every call. The file must still
-# load: it holds three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and
-# nothing else. So the head may have no other parameters or buffers. Gradients must reach the three matrices too.
+# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call of the head must compute exactly that, in training and in
+# evaluation mode. The method `weights` and the argument `scale` may stay or go. The file must still load: it holds
+# three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else. So the
+# head may have no other parameters or buffers. Gradients must reach the three matrices too.
 #
 # <details><summary>Hint 1: where to look</summary>
 #

@@ -275,7 +275,8 @@ plots.diagrams.heads_flow()
 # `unify` (`nn.Linear(e, e)`); it has no other parameters. If e is not divisible by h, its constructor raises a
 # `ValueError` with both numbers in its message. Gradients must reach all parameters. Call `finished_split(x, h)` and
 # `finished_merge(x)`, which the first cell imported: they solve exercises 1 and 2, so an error there does not carry
-# over. Do not use PyTorch's `nn.MultiheadAttention`.
+# over. Do not use PyTorch's `nn.MultiheadAttention`; `F.scaled_dot_product_attention` and a loop over the heads are
+# allowed.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #

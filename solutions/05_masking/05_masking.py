@@ -550,7 +550,8 @@ plt.show()
 # see has weights of 0.
 #
 # Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake
-# in exercise 2 or 4 does not carry over. Beyond that, you may use any function of PyTorch.
+# in exercise 2 or 4 does not carry over. You may also use any function of PyTorch, in their place too, such as
+# `F.scaled_dot_product_attention`.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
@@ -694,7 +695,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 #
 # Use autograd to measure how much output $i$ depends on input $j$. The model may be any module or function that
 # autograd can differentiate. It treats each sequence of the batch separately, and its outputs may be wider or narrower
-# than its inputs. Loops are allowed, and so is everything in `torch.autograd`.
+# than its inputs. Loops are allowed, and so is everything in `torch.autograd`. The numbers in x must stay unchanged;
+# its `requires_grad` may change.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #

@@ -59,6 +59,13 @@ FEW_RATINGS = {
 }
 
 
+def huge_where_unseen(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same, with two unseen entries of ±1e30, which a square takes beyond what 32 bits hold."""
+    users, films, table, seen = ratings(draw)
+    table[2, 2], table[3, 5] = 1e30, -1e30
+    return users, films, table, seen
+
+
 def many_ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Nine users or more, some thirty films, and ratings of which some are large."""
     users, films, features = draw.number(9, 13), draw.number(24, 41), draw.number(5, 9)
@@ -74,7 +81,8 @@ masked_squared_error = exercise(
     also=FEW_RATINGS,
     larger=many_ratings,
     aspects=(
-        values(2, accepts="number"),
+        values(1.5, accepts="number"),
+        values(0.5, given=huge_where_unseen, name="huge numbers where nothing was seen", accepts="number"),
         gradient(1, also=FEW_RATINGS),
         input_left_alone(0.5),
         any_device(0.5),

@@ -303,6 +303,7 @@ def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "with a single position": HEAD(answer, one)(one.normal(2, 1, 6)),
         "with d smaller than e": NARROW(answer, narrow)(narrow.normal(2, 3, 5)),
         "with d as large as e": AS_WIDE(answer, wide)(wide.normal(2, 4, 4)),
+        "in evaluation mode, after .eval()": HEAD(answer, draw).eval()(draw.named("eval").normal(2, 4, 6)),
     }
 
 

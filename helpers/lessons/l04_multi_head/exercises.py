@@ -220,7 +220,10 @@ def heads_left_alone(fuse: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     given = list(heads)
     triple(fuse(given))
     if given != heads:
-        raise Fault("After the call the caller's list holds other heads, or the same in another order.")
+        raise Fault(
+            "After the call the caller's list is not what it was: heads are missing, replaced or moved. Read from the"
+            " list, and change nothing in it."
+        )
     _shares_nothing(fuse, draw)
     return {name: parameter for k, head in enumerate(heads) for name, parameter in _named(head, k)}
 

@@ -15,6 +15,7 @@ from helpers.exercises.spec import (
     bools,
     case,
     device,
+    each_of,
     exercise,
     gradient,
     heavy,
@@ -36,6 +37,14 @@ FINISHED = (
 )
 NO_PARTS = {"finished_masks": FINISHED}
 
+
+def tokens_of(dtype: torch.dtype) -> Inputs:
+    """Tokens (3, 9) of that type."""
+    return lambda draw: (draw.integers(0, 50, 3, 9).to(dtype),)
+
+
+INPUTS_AND_TARGETS = "inputs", "targets"
+
 next_token_pairs = exercise(
     "next_token_pairs",
     stars=1,
@@ -44,10 +53,19 @@ next_token_pairs = exercise(
     given=case(ints(3, 9, below=50)),
     also={"with a batch of one": case(ints(1, 9, below=50)), "with two tokens to a row": case(ints(4, 2, below=50))},
     larger=case(ints(size(9, 17), size(70, 130), below=50_000)),
-    returns=("inputs", "targets"),
+    returns=INPUTS_AND_TARGETS,
     aspects=(
         values(0.5, of="inputs", axes="b t", dtype=True),
-        values(1.5, of="targets", axes="b t", dtype=True),
+        values(1, of="targets", axes="b t", dtype=True),
+        values(
+            0.5,
+            given=tokens_of(torch.int32),
+            name="tokens of another type",
+            via=each_of(INPUTS_AND_TARGETS),
+            also={"for tokens of type uint8": tokens_of(torch.uint8)},
+            axes="b t",
+            dtype=True,
+        ),
         input_left_alone(0.5),
         any_device(0.5, of="targets"),
     ),
@@ -142,12 +160,12 @@ def scores_far_apart(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def smaller_masks(softmax: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """One mask for all sentences and heads, and one row of a mask for all that look."""
+    """One mask for all sentences and heads, and one row of a mask for all that look. Each call has its own scores."""
     scores = draw.normal(2, 3, 4, 5, std=2.0)
     return {
-        "with a mask of shape (t, s)": softmax(scores, partly_seen(4, 5)(draw)),
-        "with a mask of shape (b, 1, 1, s)": softmax(scores, partly_seen(2, 1, 1, 5)(draw)),
-        "with a mask of shape (b, 1, s)": softmax(scores[:, 0], partly_seen(2, 1, 5)(draw)),
+        "with a mask of shape (t, s)": softmax(scores.clone(), partly_seen(4, 5)(draw)),
+        "with a mask of shape (b, 1, 1, s)": softmax(scores.clone(), partly_seen(2, 1, 1, 5)(draw)),
+        "with a mask of shape (b, 1, s)": softmax(scores[:, 0].clone(), partly_seen(2, 1, 5)(draw)),
     }
 
 
@@ -158,9 +176,9 @@ def in_half_precision(softmax: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """
     scores, mask = rows_that_see_nothing(draw)
     return {
-        "in float16": softmax(scores.to(torch.float16), mask),
-        "in bfloat16": softmax(scores.to(torch.bfloat16), mask),
-        "in float16, with scores near each other": softmax((scores / 8).to(torch.float16), mask),
+        "in float16": softmax(scores.to(torch.float16), mask.clone()),
+        "in bfloat16": softmax(scores.to(torch.bfloat16), mask.clone()),
+        "in float16, with scores near each other": softmax((scores / 8).to(torch.float16), mask.clone()),
     }
 
 
@@ -259,7 +277,7 @@ causal_self_attention = exercise(
             name="padding",
             via=OF_ANY_SIZE,
             also={
-                "with a batch of one": case(normal(1, 5, 8), 2, bools(REAL[1:2])),
+                "with a batch of one": case(normal(1, 5, 8), 2, bools(REAL[2:])),
                 "with as many sentences as heads": case(normal(3, 5, 9), 3, bools(REAL)),
                 "with four positions": case(normal(3, 4, 6), 2, bools([[row[0][:4]] for row in REAL])),
             },

@@ -12,6 +12,8 @@ from torch import nn
 
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.exercises import load_lesson
+from helpers.exercises.draw import Draw
+from helpers.lessons.l05_masking import exercises
 from helpers.parts import masks
 from helpers.plots import diagrams
 from helpers.rungs import RUNGS
@@ -348,3 +350,13 @@ def test_the_hints_worked_cases_are_right():
     x = torch.tensor([[[1.0], [5.0]], [[1.0], [-7.0]]])
     assert ANSWERS.make("leak_map")(model, x).tolist() == [[1, 0], [3, 14]]
     assert 2 * x[:, 1].flatten() == pytest.approx([10, -14])
+
+
+def test_a_softmax_that_fills_the_callers_scores_is_right_under_every_mask():
+    def filling(scores, mask):
+        scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+        return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
+
+    right = ANSWERS.make("masked_softmax")
+    for probe in (exercises.smaller_masks, exercises.in_half_precision):
+        torch.testing.assert_close(probe(filling, Draw("filling")), probe(right, Draw("filling")))
