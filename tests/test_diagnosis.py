@@ -294,6 +294,65 @@ def test_a_ratio_or_difference_that_only_comes_near_a_plain_one_is_not_told_as_o
     assert "too" not in said or mine == int(mine)
 
 
+@pytest.mark.parametrize("off", [1e-2, 3e-4, 2e-5, 1.2e-6])
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 4)])
+def test_two_numbers_that_differ_are_never_shown_as_the_same(shape, off):
+    for seed in range(8):
+        goal = numbers(seed, *shape) + 2
+        wrong = goal + off * np.resize([1, -1, -1, 1, 1], goal.shape)
+        said = said_of(wrong, goal, rtol=1e-9, atol=1e-9)
+        shown = re.search(
+            r"(?:yours|number) is (\S+?)[,;] the (?:target|right one, for the same input, is) (\S+?)\.?(?: |$)", said
+        )
+        assert abs(float(shown[1]) - float(shown[2])) == pytest.approx(off, rel=0.3), said
+
+
+def test_a_factor_near_one_is_not_shown_as_one():
+    goal = numbers(1, 4, 5)
+    assert "the right one times 1.0003." in said_of(goal * 1.0003, goal, rtol=1e-6)
+    rows = goal * np.array([[1.00012], [1.00031], [1.0002], [1.0004]])
+    assert "it is 1.0001, 1.0003, 1.0002 and 1.0004." in said_of(rows, goal, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("off", "says"),
+    [
+        (5e-3, "within 0.5 % of the right ones. Something small differs, such as an ε of another size, an approximate"),
+        (3e-4, "within 0.03 % of the right ones."),
+        (
+            4e-8,
+            "within 0.000004 % of the right ones. Something small differs, such as an ε of another size, an approximate"
+            " formula, a float32 on the way, or a sum",
+        ),
+    ],
+)
+def test_of_numbers_that_are_nearly_right_it_is_said_first_how_near_they_are(off, says):
+    goal = numbers(1, 4, 5)
+    wrong = goal * (1 + off * np.random.RandomState(2).uniform(-1, 1, goal.shape))
+    said = said_of(wrong, goal, rtol=1e-9, atol=1e-9)
+    assert said.startswith("All numbers are within ") and says in said and "They differ most at" in said
+
+
+def test_how_near_numbers_are_is_measured_in_the_largest_where_some_are_zero():
+    goal = np.abs(numbers(1, 4, 5)) * (np.arange(5) > 0)
+    said = said_of(goal + 1e-3, goal + 0 * goal, rtol=0, atol=1e-7)
+    assert said.startswith("No number is off by more than 0.05 % of the largest one.")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "goal"),
+    [
+        (1000 + numbers(1, 4, 5), 1000 + numbers(2, 4, 5)),  # all near one number
+        (numbers(1, 4, 5) + 3e6 * np.eye(4, 5), numbers(2, 4, 5) + 3e6 * np.eye(4, 5)),  # near beside the largest only
+        (numbers(1, 4, 5) * np.where(np.eye(4, 5) > 0, 1.008, 1), numbers(1, 4, 5)),  # most are right
+        (np.round(1000 + 300 * numbers(1, 4, 5)) + 1, np.round(1000 + 300 * numbers(1, 4, 5)).astype(int)),  # ids
+    ],
+)
+def test_numbers_are_not_called_nearly_right_where_that_says_little(wrong, goal):
+    said = said_of(wrong, goal)
+    assert "within" not in said and "No number is off" not in said
+
+
 def test_nan_is_told_by_where_it_is():
     goal = torch.tensor(numbers(1, 3, 4, 5))
     wrong = goal.clone()

@@ -7,6 +7,7 @@ independent of the others, and the first that holds speaks.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -28,6 +29,7 @@ from helpers.exercises.tensor_names import (
 )
 from helpers.text import listed
 
+SAME = 1e-4  # of the largest number: a relation may be found within what differs by less
 LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are
 
 KINDS: tuple[Detector, ...] = (
@@ -230,9 +232,11 @@ def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tup
     if aspect.dtype and yours.dtype != target.dtype:
         return f"Your result is of type {dtype_name(yours)}; it has to be {dtype_name(target)}.", True
     pair = Pair(yours, target, aspect, tuple(axes) if len(axes) == target.dim() else ())
-    if sentence := _first_of(KINDS, pair):
-        return sentence, True
-    return _first_of(PLACES, pair), False  # the last of these always speaks
+    off = (pair.mine - pair.goal).abs().max().item() if pair.fractions and pair.finite else math.inf
+    same = off <= SAME * pair.scale
+    of_a_kind = _first_of((arrangement.rounded,) if same else KINDS, pair)
+    sentence = of_a_kind or _first_of(PLACES, pair)  # the last of these always speaks
+    return f"{partly_right.nearly(pair)} {sentence}".lstrip(), bool(of_a_kind)
 
 
 def _first_of(detectors: Iterable[Detector], pair: Pair) -> str:
