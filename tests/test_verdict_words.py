@@ -430,6 +430,16 @@ def test_the_cause_is_told_at_the_first_cross():
     assert [line.says for line in verdict.aspects] == ["This is sine.", SAME_CAUSE]
 
 
+def test_the_cause_is_told_where_it_was_recognised_if_the_first_cross_has_other_numbers():
+    asked = exercise(
+        values(1, pair, also={"with a batch of one": lambda draw: (draw.normal(1, 3), draw.normal(3, 4))}),
+        values(1, pair, name="again"),
+    )
+    calls = iter([torch.cos, torch.sin, torch.sin])  # the numbers of the mistake with a batch of one only
+    verdict = judged(asked, product, lambda x, w: next(calls)(x @ w), sine=lambda x, w: (x @ w).sin())
+    assert "sine" not in verdict.aspects[0].says and verdict.aspects[1].says == "This is sine."
+
+
 def test_nothing_is_said_of_a_cut_graph_or_a_reshape_where_the_values_are_wrong():
     said = told(PRODUCT, product, lambda x, w: (x @ w.detach()).exp())
     assert "The gradient for your second input is 0 everywhere, as if your result did not depend on it." in said

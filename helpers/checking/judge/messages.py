@@ -20,6 +20,7 @@ from helpers.checking.judge.error_words import meaning
 from helpers.checking.judge.recognition import Comparison, Explained
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
+from helpers.exercises.tensor_names import RESULT, says_inputs
 from helpers.text import listed
 
 SAME_CAUSE = "The same cause as above."
@@ -207,16 +208,26 @@ RULES: tuple[Rule, ...] = (
 
 
 def _at_first_cross(comparison: Comparison, recognised: Explained) -> Explained:
-    """The first aspect that fails, with the mistake that is recognised further down, where that spoils it too.
+    """The first aspect that fails, with the mistake that is recognised further down, where its main case shows it too.
 
-    Its numbers may differ from the mistake's there, in one of several cases; the cause is the same.
+    In further cases its numbers may differ from the mistake's; the cause is the same.
     """
     first = comparison.wrong[0] if comparison.wrong else None
-    if first is None or not recognised or comparison.outcomes[first.name].state != ANSWERED or first.side:
+    if first is None or not recognised or first.side:
         return {}
     mistake = next(iter(recognised.values()))
-    spoilt = not same_outcome(mistake.outcomes[first.name], comparison.key.reference[first.name], first)
-    return {first.name: mistake} if spoilt else {}
+    yours, mistaken, right = (
+        _main_case(one[first.name]) for one in (comparison.outcomes, mistake.outcomes, comparison.key.reference)
+    )
+    answered = comparison.outcomes[first.name].state == ANSWERED
+    shows = answered and same_outcome(yours, mistaken, first) and not same_outcome(yours, right, first)
+    return {first.name: mistake} if shows else {}
+
+
+def _main_case(outcome: Outcome) -> Outcome:
+    """The outcome without the cases that are named."""
+    main = {name: tensor for name, tensor in outcome.tensors.items() if name == RESULT or not says_inputs(name)}
+    return replace(outcome, tensors=main)
 
 
 def _error_message(outcome: Outcome, missed: str) -> str:
