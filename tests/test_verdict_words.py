@@ -380,7 +380,13 @@ def test_a_mistake_with_the_same_numbers_is_mentioned_where_nothing_better_is_kn
     asked = exercise(values(1, pair_with(1)), values(1, pair_with(-1), name="other numbers"))
     sometimes = lambda x, w: shuffled(x, w) if x[0, 0] > 0 else x @ w  # noqa: E731
     said = told(asked, product, sometimes, wave=shuffled)
-    assert "your result is that of a known mistake: title of wave." in said
+    assert (
+        "On these inputs your result is that of a known mistake: title of wave. But you are right in other numbers, "
+        "where that mistake is wrong: the cause is a part of it, or something else that gives the same numbers."
+    ) in said
+    twice = lambda x, w: 2 * (x @ w) if x[0, 0] > 0 else x @ w  # noqa: E731
+    said = told(asked, product, twice, doubled=lambda x, w: 2 * (x @ w))
+    assert "the right ones times 2. On these inputs your result is that of a known mistake: title of doubled." in said
 
 
 def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_right():

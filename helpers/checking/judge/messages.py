@@ -17,7 +17,7 @@ from helpers.checking.judge.compare import same_outcome
 from helpers.checking.judge.diagnosis import difference as difference_of
 from helpers.checking.judge.diagnosis import without_gradient
 from helpers.checking.judge.error_words import meaning
-from helpers.checking.judge.recognition import Comparison, Explained
+from helpers.checking.judge.recognition import Comparison, Explained, lost_aspects
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
 from helpers.exercises.tensor_names import RESULT, says_inputs
@@ -31,7 +31,10 @@ CUT_OR_WRONG = (
     " Look for a part of the graph that is cut (detach(), .data, no_grad(), item() or NumPy), and whether your result "
     "is right on such inputs."
 )
-LIKE = "On these inputs your result is that of a known mistake: {}."
+LIKE = (
+    "On these inputs your result is that of a known mistake: {}. But you are right in {}, where that mistake is wrong: "
+    "the cause is a part of it, or something else that gives the same numbers."
+)
 WRONG_NUMBERS = "The numbers are wrong."
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
@@ -156,9 +159,9 @@ def gradients_of_wrong_values(failure: Failure, context: Context) -> str | None:
 
 
 def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
-    """A difference that has a name: a factor, an exchange of axes, another shape."""
+    """A difference that has a name: a factor, an exchange of axes, another shape; and a known mistake that gives it."""
     difference, of_a_kind = failure.difference
-    return difference if of_a_kind else None
+    return f"{difference} {similar_mistake(failure, context) or ''}".rstrip() if of_a_kind else None
 
 
 def presumably_the_same(failure: Failure, context: Context) -> str | None:
@@ -169,7 +172,12 @@ def presumably_the_same(failure: Failure, context: Context) -> str | None:
 def similar_mistake(failure: Failure, context: Context) -> str | None:
     """The numbers of a known mistake that cannot have been made as a whole."""
     mistake = context.similar.get(failure.aspect.name)
-    return LIKE.format(mistake.title) if mistake else None
+    if mistake is None:
+        return None
+    comparison = context.comparison
+    lost = lost_aspects(comparison.exercise, mistake, comparison.key)
+    right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
+    return LIKE.format(mistake.title, listed(right))
 
 
 def nothing_depends_on_it(failure: Failure, context: Context) -> str | None:
