@@ -14,7 +14,7 @@ from helpers.checking.judge.diagnosis import difference
 from helpers.checking.judge.keys import load_key, shipped_path
 from helpers.checking.run.answers import ANSWERED, Outcome
 from helpers.exercises import load_lesson
-from helpers.exercises.exercise import Aspect, lesson_names
+from helpers.exercises.exercise import Aspect, Kind, lesson_names
 
 SHAPES = [(7,), (4, 5), (5, 5), (3, 4, 5), (2, 3, 4, 5)]
 NAMES = "b h t d"
@@ -464,6 +464,32 @@ def test_of_many_names_some_are_shown_and_how_many_more_there_are():
         "model.blocks.0.bias (3,), model.blocks.1.bias (3,), model.blocks.2.bias (3,) and 5 more, which are not asked "
         "for."
     )
+
+
+def names_and_shapes(*lines):
+    return cases(names_and_shapes=torch.tensor(list("\n".join(lines).encode()), dtype=torch.uint8))
+
+
+@pytest.mark.parametrize(
+    ("mine", "goal", "says"),
+    [
+        (
+            ["norm.bias (8,)", "norm.bias (8,) with pre_norm=False", "norm.weight (8,) with pre_norm=False"],
+            ["norm.bias (8,)"],
+            "With pre_norm=False your module has norm.bias (8,) and norm.weight (8,), which are not asked for.",
+        ),
+        (
+            ["w (3, 4) with h=2", "w (3, 4)"],
+            ["w (3, 6) with h=2", "w (3, 4)"],
+            "In your module, w has shape (3, 4) and needs (3, 6), with h=2.",
+        ),
+        (["root ()"], [], "Your module has a parameter root (a single number), which is not asked for."),
+    ],
+)
+def test_of_parameters_it_is_said_with_which_settings_they_are_wrong(mine, goal, says):
+    aspect = Aspect("parameters", 1, lambda answer, draw: None, kind=Kind.PARAMETERS)
+    said = difference(aspect, names_and_shapes("b (1,)", *mine), names_and_shapes("b (1,)", *goal))[0]
+    assert said.startswith(says) and "has (8,) and needs (8,)" not in said
 
 
 @pytest.mark.deep
