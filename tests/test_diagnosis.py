@@ -319,6 +319,7 @@ def test_a_factor_near_one_is_not_shown_as_one():
     [
         (5e-3, "within 0.5 % of the right ones. Something small differs, such as an ε of another size, an approximate"),
         (3e-4, "within 0.03 % of the right ones."),
+        (1e-2, "within 1 % of the right ones."),
         (
             4e-8,
             "within 0.000004 % of the right ones. Something small differs, such as an ε of another size, an approximate"
@@ -346,11 +347,24 @@ def test_how_near_numbers_are_is_measured_in_the_largest_where_some_are_zero():
         (numbers(1, 4, 5) + 3e6 * np.eye(4, 5), numbers(2, 4, 5) + 3e6 * np.eye(4, 5)),  # near beside the largest only
         (numbers(1, 4, 5) * np.where(np.eye(4, 5) > 0, 1.008, 1), numbers(1, 4, 5)),  # most are right
         (np.round(1000 + 300 * numbers(1, 4, 5)) + 1, np.round(1000 + 300 * numbers(1, 4, 5)).astype(int)),  # ids
+        (100.0 * np.arange(30).reshape(5, 6) + 1, 100.0 * np.arange(30).reshape(5, 6)),  # counts
     ],
 )
 def test_numbers_are_not_called_nearly_right_where_that_says_little(wrong, goal):
     said = said_of(wrong, goal)
     assert "within" not in said and "No number is off" not in said
+
+
+def test_where_all_but_a_constant_is_right_it_is_said_so():
+    for seed in range(4):
+        goal = np.where(np.random.RandomState(seed).permutation(40).reshape(5, 8) < 12, 0.0, numbers(seed, 5, 8) + 3)
+        wrong = np.where(goal == 0, numbers(seed + 9, 5, 8), goal)
+        assert said_of(wrong, goal).startswith("Your result is right everywhere except where it has to be 0.")
+        wrong[np.unravel_index(goal.argmax(), goal.shape)] += 1
+        assert "except" not in said_of(wrong, goal)
+        assert "except" not in said_of(np.where(np.cumsum(goal == 0).reshape(5, 8) > 2, wrong, goal), goal)
+    few = np.where(np.arange(40).reshape(5, 8) % 9, goal + 3, 0.0)
+    assert "except" not in said_of(np.where(few == 0, 1 + goal, few), few)
 
 
 def test_nan_is_told_by_where_it_is():

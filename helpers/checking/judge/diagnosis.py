@@ -51,6 +51,7 @@ KINDS: tuple[Detector, ...] = (
 )
 PLACES: tuple[Detector, ...] = (
     partly_right.first_wrong_row,
+    partly_right.except_a_constant,
     partly_right.along_an_axis,
     partly_right.beginning,
     partly_right.single_number,

@@ -11,10 +11,12 @@ from helpers.checking.judge.pair import ENOUGH, Pair, shown, told_apart
 from helpers.exercises.exercise import Aspect
 
 NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
+ONLY_NUMBERS = f"Shape and type are right, {NUMBERS_WRONG} "
 LONGEST = 1000  # slices that are compared
 OF_ALL = {1: " All wrong ones are too long.", -1: " All wrong ones are too short.", 0: " All have the right length."}
 NEARLY = 0.01  # of a number: what is off by less is nearly right, where most numbers are off
 FEW_NEARLY = 0.001  # the same where most are right
+MANY_ENTRIES = 8  # that are right, and as many that are wrong, all of them where the right ones are one number
 MANY = 16  # wrong numbers that do not all come near the right ones by chance
 SOMETHING_SMALL = (
     "Something small differs, such as an ε of another size, an approximate formula{}, or a sum that drops its smallest "
@@ -22,6 +24,17 @@ SOMETHING_SMALL = (
 )
 FLOAT32 = 1e-4  # of a number: more than what a float32 on the way makes of it
 LARGEST_STEP = 16  # a whole number by which a fraction may be too large
+
+
+def except_a_constant(pair: Pair) -> str:
+    """Right but where the target is one certain number, at whatever places."""
+    wrong = ~pair.near
+    numbers = pair.goal[wrong]
+    if min(int(wrong.sum()), int(pair.near.sum())) < MANY_ENTRIES or not (numbers == numbers[0]).all():
+        return ""
+    if not torch.equal(wrong, pair.goal == numbers[0]) or "diagonal" in region(pair.near, pair.axes):
+        return ""
+    return f"Your result is right everywhere except where it has to be {shown(numbers[0])}."
 
 
 def along_an_axis(pair: Pair) -> str:
@@ -103,13 +116,14 @@ def largest_difference(pair: Pair) -> str:
     still = f" {count} of {pair.goal.numel()} are right." if count else ""
     yours, right = told_apart(pair.mine[index], pair.goal[index])
     where = f"{which} {entry(list(index), pair.axes)}: yours is {yours}, the target {right}.{still}"
-    return where if nearly(pair) else f"Shape and type are right, {NUMBERS_WRONG} {where}"
+    return where if nearly(pair) else f"{ONLY_NUMBERS}{where}"
 
 
 def nearly(pair: Pair) -> str:
     """How near all numbers are to the right ones, where that is near."""
     precise = pair.yours.dtype in (torch.float32, torch.float64)
-    if not (pair.fractions and precise and pair.finite and pair.varied):
+    counted = bool((pair.mine == pair.mine.round()).all() and (pair.goal == pair.goal.round()).all())
+    if counted or not (pair.fractions and precise and pair.finite and pair.varied):
         return ""
     wrong = int((~pair.near).sum())
     limit = NEARLY if wrong >= MANY or 2 * wrong > pair.goal.numel() else FEW_NEARLY
@@ -131,7 +145,8 @@ def nearly(pair: Pair) -> str:
 def _percent(share: float) -> str:
     """A share in per cent, rounded up to one digit."""
     exponent = math.floor(math.log10(100 * share))
-    return f"{math.ceil(round(100 * share / 10**exponent, 6)) * 10**exponent:.{max(0, -exponent)}f} %"
+    rounded = math.ceil(round(100 * share / 10**exponent, 6)) * 10**exponent
+    return f"{rounded:.{max(0, -exponent)}f}".removesuffix("0").removesuffix(".") + " %"
 
 
 def one_length_wrong(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, place: int, along: str) -> str:
