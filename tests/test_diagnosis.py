@@ -14,7 +14,7 @@ from helpers.checking.judge.diagnosis import difference
 from helpers.checking.judge.keys import load_key, shipped_path
 from helpers.checking.run.answers import ANSWERED, Outcome
 from helpers.exercises import load_lesson
-from helpers.exercises.exercise import Aspect, lesson_names
+from helpers.exercises.exercise import Aspect, Kind, lesson_names
 
 SHAPES = [(7,), (4, 5), (5, 5), (3, 4, 5), (2, 3, 4, 5)]
 NAMES = "b h t d"
@@ -294,6 +294,79 @@ def test_a_ratio_or_difference_that_only_comes_near_a_plain_one_is_not_told_as_o
     assert "too" not in said or mine == int(mine)
 
 
+@pytest.mark.parametrize("off", [1e-2, 3e-4, 2e-5, 1.2e-6])
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 4)])
+def test_two_numbers_that_differ_are_never_shown_as_the_same(shape, off):
+    for seed in range(8):
+        goal = numbers(seed, *shape) + 2
+        wrong = goal + off * np.resize([1, -1, -1, 1, 1], goal.shape)
+        said = said_of(wrong, goal, rtol=1e-9, atol=1e-9)
+        shown = re.search(
+            r"(?:yours|number) is (\S+?)[,;] the (?:target|right one, for the same input, is) (\S+?)\.?(?: |$)", said
+        )
+        assert abs(float(shown[1]) - float(shown[2])) == pytest.approx(off, rel=0.3), said
+
+
+def test_a_factor_near_one_is_not_shown_as_one():
+    goal = numbers(1, 4, 5)
+    assert "the right one times 1.0003." in said_of(goal * 1.0003, goal, rtol=1e-6)
+    rows = goal * np.array([[1.00012], [1.00031], [1.0002], [1.0004]])
+    assert "it is 1.0001, 1.0003, 1.0002 and 1.0004." in said_of(rows, goal, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("off", "says"),
+    [
+        (5e-3, "within 0.5 % of the right ones. Something small differs, such as an ε of another size, an approximate"),
+        (3e-4, "within 0.03 % of the right ones."),
+        (1e-2, "within 1 % of the right ones."),
+        (
+            4e-8,
+            "within 0.000004 % of the right ones. Something small differs, such as an ε of another size, an approximate"
+            " formula, a float32 on the way, or a sum",
+        ),
+    ],
+)
+def test_of_numbers_that_are_nearly_right_it_is_said_first_how_near_they_are(off, says):
+    goal = numbers(1, 4, 5)
+    wrong = goal * (1 + off * np.random.RandomState(2).uniform(-1, 1, goal.shape))
+    said = said_of(wrong, goal, rtol=1e-9, atol=1e-9)
+    assert said.startswith("All numbers are within ") and says in said and "They differ most at" in said
+
+
+def test_how_near_numbers_are_is_measured_in_the_largest_where_some_are_zero():
+    goal = np.abs(numbers(1, 4, 5)) * (np.arange(5) > 0)
+    said = said_of(goal + 1e-3, goal + 0 * goal, rtol=0, atol=1e-7)
+    assert said.startswith("No number is off by more than 0.05 % of the largest one.")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "goal"),
+    [
+        (1000 + numbers(1, 4, 5), 1000 + numbers(2, 4, 5)),  # all near one number
+        (numbers(1, 4, 5) + 3e6 * np.eye(4, 5), numbers(2, 4, 5) + 3e6 * np.eye(4, 5)),  # near beside the largest only
+        (numbers(1, 4, 5) * np.where(np.eye(4, 5) > 0, 1.008, 1), numbers(1, 4, 5)),  # most are right
+        (np.round(1000 + 300 * numbers(1, 4, 5)) + 1, np.round(1000 + 300 * numbers(1, 4, 5)).astype(int)),  # ids
+        (100.0 * np.arange(30).reshape(5, 6) + 1, 100.0 * np.arange(30).reshape(5, 6)),  # counts
+    ],
+)
+def test_numbers_are_not_called_nearly_right_where_that_says_little(wrong, goal):
+    said = said_of(wrong, goal)
+    assert "within" not in said and "No number is off" not in said
+
+
+def test_where_all_but_a_constant_is_right_it_is_said_so():
+    for seed in range(4):
+        goal = np.where(np.random.RandomState(seed).permutation(40).reshape(5, 8) < 12, 0.0, numbers(seed, 5, 8) + 3)
+        wrong = np.where(goal == 0, numbers(seed + 9, 5, 8), goal)
+        assert said_of(wrong, goal).startswith("Your result is right everywhere except where it has to be 0.")
+        wrong[np.unravel_index(goal.argmax(), goal.shape)] += 1
+        assert "except" not in said_of(wrong, goal)
+        assert "except" not in said_of(np.where(np.cumsum(goal == 0).reshape(5, 8) > 2, wrong, goal), goal)
+    few = np.where(np.arange(40).reshape(5, 8) % 9, goal + 3, 0.0)
+    assert "except" not in said_of(np.where(few == 0, 1 + goal, few), few)
+
+
 def test_nan_is_told_by_where_it_is():
     goal = torch.tensor(numbers(1, 3, 4, 5))
     wrong = goal.clone()
@@ -405,6 +478,32 @@ def test_of_many_names_some_are_shown_and_how_many_more_there_are():
         "model.blocks.0.bias (3,), model.blocks.1.bias (3,), model.blocks.2.bias (3,) and 5 more, which are not asked "
         "for."
     )
+
+
+def names_and_shapes(*lines):
+    return cases(names_and_shapes=torch.tensor(list("\n".join(lines).encode()), dtype=torch.uint8))
+
+
+@pytest.mark.parametrize(
+    ("mine", "goal", "says"),
+    [
+        (
+            ["norm.bias (8,)", "norm.bias (8,) with pre_norm=False", "norm.weight (8,) with pre_norm=False"],
+            ["norm.bias (8,)"],
+            "With pre_norm=False your module has norm.bias (8,) and norm.weight (8,), which are not asked for.",
+        ),
+        (
+            ["w (3, 4) with h=2", "w (3, 4)"],
+            ["w (3, 6) with h=2", "w (3, 4)"],
+            "In your module, w has shape (3, 4) and needs (3, 6), with h=2.",
+        ),
+        (["root ()"], [], "Your module has a parameter root (a single number), which is not asked for."),
+    ],
+)
+def test_of_parameters_it_is_said_with_which_settings_they_are_wrong(mine, goal, says):
+    aspect = Aspect("parameters", 1, lambda answer, draw: None, kind=Kind.PARAMETERS)
+    said = difference(aspect, names_and_shapes("b (1,)", *mine), names_and_shapes("b (1,)", *goal))[0]
+    assert said.startswith(says) and "has (8,) and needs (8,)" not in said
 
 
 @pytest.mark.deep

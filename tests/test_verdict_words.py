@@ -380,7 +380,13 @@ def test_a_mistake_with_the_same_numbers_is_mentioned_where_nothing_better_is_kn
     asked = exercise(values(1, pair_with(1)), values(1, pair_with(-1), name="other numbers"))
     sometimes = lambda x, w: shuffled(x, w) if x[0, 0] > 0 else x @ w  # noqa: E731
     said = told(asked, product, sometimes, wave=shuffled)
-    assert "your result is that of a known mistake: title of wave." in said
+    assert (
+        "On these inputs your result is that of a known mistake: title of wave. But you are right in other numbers, "
+        "where that mistake is wrong: the cause is a part of it, or something else that gives the same numbers."
+    ) in said
+    twice = lambda x, w: 2 * (x @ w) if x[0, 0] > 0 else x @ w  # noqa: E731
+    said = told(asked, product, twice, doubled=lambda x, w: 2 * (x @ w))
+    assert "the right ones times 2. On these inputs your result is that of a known mistake: title of doubled." in said
 
 
 def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_right():
@@ -428,6 +434,16 @@ def test_the_cause_is_told_at_the_first_cross():
     wrong = lambda x, w: (x @ w).sin()  # noqa: E731
     verdict = judged(asked, product, lambda x, w: wrong(x, w) if len(x) > 1 else x @ w + 1, sine=wrong)
     assert [line.says for line in verdict.aspects] == ["This is sine.", SAME_CAUSE]
+
+
+def test_the_cause_is_told_where_it_was_recognised_if_the_first_cross_has_other_numbers():
+    asked = exercise(
+        values(1, pair, also={"with a batch of one": lambda draw: (draw.normal(1, 3), draw.normal(3, 4))}),
+        values(1, pair, name="again"),
+    )
+    calls = iter([torch.cos, torch.sin, torch.sin])  # the numbers of the mistake with a batch of one only
+    verdict = judged(asked, product, lambda x, w: next(calls)(x @ w), sine=lambda x, w: (x @ w).sin())
+    assert "sine" not in verdict.aspects[0].says and verdict.aspects[1].says == "This is sine."
 
 
 def test_nothing_is_said_of_a_cut_graph_or_a_reshape_where_the_values_are_wrong():

@@ -85,7 +85,7 @@ def feedback_on(answer: Answer, verdict: Verdict, listed: bool = False) -> Feedb
         return Feedback.NAMED
     messages = [line.says for line in verdict.aspects]
     numbers_wrong = any(NUMBERS_WRONG in message for message in messages)
-    similar = any(message.startswith(LIKE.partition("{")[0]) for message in messages)
+    similar = any(LIKE.partition("{")[0] in message for message in messages)
     raised = any(outcome.state == RAISED for outcome in answer.outcomes.values())
     return Feedback.NUMBERS_ONLY if numbers_wrong and not (similar or raised) else Feedback.EXPLAINED
 

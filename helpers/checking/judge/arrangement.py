@@ -8,7 +8,7 @@ import math
 import torch
 
 from helpers.checking.judge.axis_names import axis_names, entry, region
-from helpers.checking.judge.pair import ENOUGH, Pair, dtype_name, shown
+from helpers.checking.judge.pair import ENOUGH, Pair, dtype_name, shown, told_apart
 from helpers.text import listed
 
 LONGEST_AXIS = 64  # along which entries are looked for at other places
@@ -76,7 +76,9 @@ def constant(pair: Pair) -> str:
         return ""
     number = str(bool(numbers[0])) if pair.yours.dtype == torch.bool else shown(numbers[0])
     if (pair.goal == pair.goal.flatten()[0]).all():
-        return f"Every entry of your result is {number}; it has to be {shown(pair.goal.flatten()[0])}."
+        right = pair.goal.flatten()[0]
+        number, right = told_apart(numbers[0], right) if pair.fractions else (number, shown(right))
+        return f"Every entry of your result is {number}; it has to be {right}."
     return f"Every entry of your result is {number}."
 
 

@@ -7,6 +7,8 @@ independent of the others, and the first that holds speaks.
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -28,6 +30,7 @@ from helpers.exercises.tensor_names import (
 )
 from helpers.text import listed
 
+SAME = 1e-4  # of the largest number: a relation may be found within what differs by less
 LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are
 
 KINDS: tuple[Detector, ...] = (
@@ -48,6 +51,7 @@ KINDS: tuple[Detector, ...] = (
 )
 PLACES: tuple[Detector, ...] = (
     partly_right.first_wrong_row,
+    partly_right.except_a_constant,
     partly_right.along_an_axis,
     partly_right.beginning,
     partly_right.single_number,
@@ -178,26 +182,48 @@ def _all_numbers(wrong: list[str], yours: Outcome, target: Outcome, aspect: Aspe
 # ---------------------------------------------------------------------------------------- names and shapes
 
 
-def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> str:
-    def decoded(tensor: torch.Tensor) -> dict[str, str]:
-        lines = bytes(tensor.tolist()).decode(errors="replace").split("\n")
-        return dict(line.partition(" ")[::2] for line in lines if line)
+_NAME_AND_SHAPE = re.compile(r"(?P<name>\S+) (?P<shape>\(.*?\))(?: (?P<settings>.+))?")
 
-    mine, goal = decoded(yours), decoded(target)
+
+def _different_names(yours: torch.Tensor, target: torch.Tensor, whose: str) -> str:
+    """What is missing, not asked for or of another shape, for each of the settings that stand behind the shapes."""
+    mine, goal = _by_settings(yours), _by_settings(target)
+    settings = dict.fromkeys((*goal, *mine))
+    said = (_names_beside(mine.get(each, {}), goal.get(each, {}), whose, each) for each in settings)
+    return " ".join(filter(None, said))
+
+
+def _by_settings(tensor: torch.Tensor) -> dict[str, dict[str, str]]:
+    """Of lines such as "norm.bias (8,) with pre_norm=False", the shapes by settings and name."""
+    shapes: dict[str, dict[str, str]] = {}
+    for line in bytes(tensor.tolist()).decode(errors="replace").split("\n"):
+        if found := _NAME_AND_SHAPE.fullmatch(line):
+            shapes.setdefault(found["settings"] or "", {})[found["name"]] = found["shape"]
+        elif line:
+            shapes.setdefault("", {})[line.partition(" ")[0]] = line.partition(" ")[2]
+    return shapes
+
+
+def _names_beside(mine: dict[str, str], goal: dict[str, str], whose: str, settings: str) -> str:
+    def called(name: str, shape: str) -> str:
+        kind = "a parameter " if whose == "module" else ""
+        return f"{kind}{name} (a single number)" if shape == "()" else f"{name} {shape}"
+
     turned = [name for name in goal if mine.get(name, goal[name]) != goal[name]]
     missing, extra = (
-        {name: one[name] for name in sorted(one.keys() - other)} for one, other in ((goal, mine), (mine, goal))
+        [called(n, one[n]) for n in sorted(one.keys() - other)] for one, other in ((goal, mine), (mine, goal))
     )
     sentences = []
     if turned:
         shapes = listed([f"{name} has shape {mine[name]} and needs {goal[name]}" for name in turned], 3)
-        sentences.append(f"In your {whose}, {shapes}.")
+        sentences.append(f"In your {whose}, {shapes}{f', {settings}' if settings else ''}.")
     if missing or extra:
         most = 6 if max(len(missing), len(extra)) <= 6 else 3
-        lacks, has = (listed([f"{name} {shape}" for name, shape in some.items()], most) for some in (missing, extra))
         unasked = f"which {'is' if len(extra) == 1 else 'are'} not asked for"
-        parts = [f"is missing {lacks}" if lacks else "", f"has {has}, {unasked}" if has else ""]
-        sentences.append(f"Your {whose} {' and '.join(part for part in parts if part)}.")
+        lacks, has = f"is missing {listed(missing, most)}", f"has {listed(extra, most)}, {unasked}"
+        parts = [lacks] * bool(missing) + [has] * bool(extra)
+        start = f"{settings[0].upper()}{settings[1:]} your" if settings else "Your"
+        sentences.append(f"{start} {whose} {' and '.join(parts)}.")
     return " ".join(sentences)
 
 
@@ -230,9 +256,11 @@ def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tup
     if aspect.dtype and yours.dtype != target.dtype:
         return f"Your result is of type {dtype_name(yours)}; it has to be {dtype_name(target)}.", True
     pair = Pair(yours, target, aspect, tuple(axes) if len(axes) == target.dim() else ())
-    if sentence := _first_of(KINDS, pair):
-        return sentence, True
-    return _first_of(PLACES, pair), False  # the last of these always speaks
+    off = (pair.mine - pair.goal).abs().max().item() if pair.fractions and pair.finite else math.inf
+    same = off <= SAME * pair.scale
+    of_a_kind = _first_of((arrangement.rounded,) if same else KINDS, pair)
+    sentence = of_a_kind or _first_of(PLACES, pair)  # the last of these always speaks
+    return f"{partly_right.nearly(pair)} {sentence}".lstrip(), bool(of_a_kind)
 
 
 def _first_of(detectors: Iterable[Detector], pair: Pair) -> str:

@@ -17,9 +17,10 @@ from helpers.checking.judge.compare import same_outcome
 from helpers.checking.judge.diagnosis import difference as difference_of
 from helpers.checking.judge.diagnosis import without_gradient
 from helpers.checking.judge.error_words import meaning
-from helpers.checking.judge.recognition import Comparison, Explained
+from helpers.checking.judge.recognition import Comparison, Explained, lost_aspects
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
+from helpers.exercises.tensor_names import RESULT, says_inputs
 from helpers.text import listed
 
 SAME_CAUSE = "The same cause as above."
@@ -30,7 +31,10 @@ CUT_OR_WRONG = (
     " Look for a part of the graph that is cut (detach(), .data, no_grad(), item() or NumPy), and whether your result "
     "is right on such inputs."
 )
-LIKE = "On these inputs your result is that of a known mistake: {}."
+LIKE = (
+    "On these inputs your result is that of a known mistake: {}. But you are right in {}, where that mistake is wrong: "
+    "the cause is a part of it, or something else that gives the same numbers."
+)
 WRONG_NUMBERS = "The numbers are wrong."
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
@@ -155,9 +159,9 @@ def gradients_of_wrong_values(failure: Failure, context: Context) -> str | None:
 
 
 def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
-    """A difference that has a name: a factor, an exchange of axes, another shape."""
+    """A difference that has a name: a factor, an exchange of axes, another shape; and a known mistake that gives it."""
     difference, of_a_kind = failure.difference
-    return difference if of_a_kind else None
+    return f"{difference} {similar_mistake(failure, context) or ''}".rstrip() if of_a_kind else None
 
 
 def presumably_the_same(failure: Failure, context: Context) -> str | None:
@@ -168,7 +172,12 @@ def presumably_the_same(failure: Failure, context: Context) -> str | None:
 def similar_mistake(failure: Failure, context: Context) -> str | None:
     """The numbers of a known mistake that cannot have been made as a whole."""
     mistake = context.similar.get(failure.aspect.name)
-    return LIKE.format(mistake.title) if mistake else None
+    if mistake is None:
+        return None
+    comparison = context.comparison
+    lost = lost_aspects(comparison.exercise, mistake, comparison.key)
+    right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
+    return LIKE.format(mistake.title, listed(right))
 
 
 def nothing_depends_on_it(failure: Failure, context: Context) -> str | None:
@@ -207,16 +216,26 @@ RULES: tuple[Rule, ...] = (
 
 
 def _at_first_cross(comparison: Comparison, recognised: Explained) -> Explained:
-    """The first aspect that fails, with the mistake that is recognised further down, where that spoils it too.
+    """The first aspect that fails, with the mistake that is recognised further down, where its main case shows it too.
 
-    Its numbers may differ from the mistake's there, in one of several cases; the cause is the same.
+    In further cases its numbers may differ from the mistake's; the cause is the same.
     """
     first = comparison.wrong[0] if comparison.wrong else None
-    if first is None or not recognised or comparison.outcomes[first.name].state != ANSWERED or first.side:
+    if first is None or not recognised or first.side:
         return {}
     mistake = next(iter(recognised.values()))
-    spoilt = not same_outcome(mistake.outcomes[first.name], comparison.key.reference[first.name], first)
-    return {first.name: mistake} if spoilt else {}
+    yours, mistaken, right = (
+        _main_case(one[first.name]) for one in (comparison.outcomes, mistake.outcomes, comparison.key.reference)
+    )
+    answered = comparison.outcomes[first.name].state == ANSWERED
+    shows = answered and same_outcome(yours, mistaken, first) and not same_outcome(yours, right, first)
+    return {first.name: mistake} if shows else {}
+
+
+def _main_case(outcome: Outcome) -> Outcome:
+    """The outcome without the cases that are named."""
+    main = {name: tensor for name, tensor in outcome.tensors.items() if name == RESULT or not says_inputs(name)}
+    return replace(outcome, tensors=main)
 
 
 def _error_message(outcome: Outcome, missed: str) -> str:

@@ -14,6 +14,7 @@ from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import WHOLE, widened
 
 ENOUGH = 3  # numbers that agree beyond those that were fitted
+MOST_DIGITS = 16  # of a number in double precision
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,25 @@ class Pair:
 Detector = Callable[[Pair], str]
 
 
-def shown(number: float | torch.Tensor) -> str:
+def shown(number: float | torch.Tensor, digits: int = 4) -> str:
     """50256 as it is, and 0.123456 as 0.1235."""
     value = float(number)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.0f}" if value == value // 1 and abs(value) < 1e9 else f"{value:.4g}"
+    return f"{value:.0f}" if value == value // 1 and abs(value) < 1e9 else f"{value:.{digits}g}"
+
+
+def told_apart(one: float | torch.Tensor, other: float | torch.Tensor, digits: int = 4) -> tuple[str, str]:
+    """Two different numbers with as many digits as it takes to see how far apart they are: 1.5258 and 1.5263."""
+    first, second = float(one), float(other)
+    apart = first - second
+    while True:
+        both = shown(first, digits), shown(second, digits)
+        if digits > MOST_DIGITS or not math.isfinite(apart):
+            return both
+        if abs(float(both[0]) - float(both[1]) - apart) <= abs(apart) / 4:
+            return both
+        digits += 1
 
 
 def dtype_name(tensor: torch.Tensor) -> str:

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from helpers.checking.judge.axis_names import entry, indices, region
-from helpers.checking.judge.pair import ENOUGH, Pair, shown
+from helpers.checking.judge.pair import ENOUGH, Pair, shown, told_apart
 from helpers.exercises.exercise import Aspect
 
 NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
+ONLY_NUMBERS = f"Shape and type are right, {NUMBERS_WRONG} "
 LONGEST = 1000  # slices that are compared
 OF_ALL = {1: " All wrong ones are too long.", -1: " All wrong ones are too short.", 0: " All have the right length."}
+NEARLY = 0.01  # of a number: what is off by less is nearly right, where most numbers are off
+FEW_NEARLY = 0.001  # the same where most are right
+MANY_ENTRIES = 8  # that are right, and as many that are wrong, all of them where the right ones are one number
+MANY = 16  # wrong numbers that do not all come near the right ones by chance
+SOMETHING_SMALL = (
+    "Something small differs, such as an ε of another size, an approximate formula{}, or a sum that drops its smallest "
+    "terms."
+)
+FLOAT32 = 1e-4  # of a number: more than what a float32 on the way makes of it
 LARGEST_STEP = 16  # a whole number by which a fraction may be too large
+
+
+def except_a_constant(pair: Pair) -> str:
+    """Right but where the target is one certain number, at whatever places."""
+    wrong = ~pair.near
+    numbers = pair.goal[wrong]
+    if min(int(wrong.sum()), int(pair.near.sum())) < MANY_ENTRIES or not (numbers == numbers[0]).all():
+        return ""
+    if not torch.equal(wrong, pair.goal == numbers[0]) or "diagonal" in region(pair.near, pair.axes):
+        return ""
+    return f"Your result is right everywhere except where it has to be {shown(numbers[0])}."
 
 
 def along_an_axis(pair: Pair) -> str:
@@ -59,7 +82,8 @@ def beginning(pair: Pair) -> str:
     if not first:
         return ""
     begun = "The first number of your result is" if first == 1 else f"The first {first} numbers of your result are"
-    here = f"Then, at index {first}, yours is {shown(pair.mine[first])}, the target {shown(pair.goal[first])}."
+    yours, right = told_apart(pair.mine[first], pair.goal[first])
+    here = f"Then, at index {first}, yours is {yours}, the target {right}."
     rest = pair.near[first + 1 :]
     return f"{begun} right. {here}{' All after it are right.' if rest.numel() and rest.all() else ''}"
 
@@ -70,8 +94,8 @@ def single_number(pair: Pair) -> str:
         return ""
     mine, goal = pair.mine.item(), pair.goal.item()
     whole, apart = mine == round(mine) and goal == round(goal), round(abs(mine - goal))
-    digits = ".0f" if whole else ".6g"
-    said = f"Your number is {mine:{digits}}; the right one, for the same input, is {goal:{digits}}"
+    yours, right = (f"{mine:.0f}", f"{goal:.0f}") if whole else told_apart(mine, goal, 6)
+    said = f"Your number is {yours}; the right one, for the same input, is {right}"
     exact = abs(abs(mine - goal) - apart) <= 2e-6 * max(1.0, abs(goal))
     if abs(goal) > 1 if whole else exact and 1 <= apart <= LARGEST_STEP and abs(goal) < 100:
         return f"{said}: yours is {apart} too {'large' if mine > goal else 'small'}."
@@ -88,12 +112,41 @@ def largest_difference(pair: Pair) -> str:
     else:  # among ids, 7 is no nearer to 8 than to 2
         place, which = (~pair.near).nonzero()[0], "The first that is wrong is at"
     index = tuple(int(i) for i in place)
-    right = int(pair.near.sum())
-    still = f" {right} of {pair.goal.numel()} are right." if right else ""
-    return (
-        f"Shape and type are right, {NUMBERS_WRONG} {which} {entry(list(index), pair.axes)}: "
-        f"yours is {shown(pair.mine[index])}, the target {shown(pair.goal[index])}.{still}"
-    )
+    count = int(pair.near.sum())
+    still = f" {count} of {pair.goal.numel()} are right." if count else ""
+    yours, right = told_apart(pair.mine[index], pair.goal[index])
+    where = f"{which} {entry(list(index), pair.axes)}: yours is {yours}, the target {right}.{still}"
+    return where if nearly(pair) else f"{ONLY_NUMBERS}{where}"
+
+
+def nearly(pair: Pair) -> str:
+    """How near all numbers are to the right ones, where that is near."""
+    precise = pair.yours.dtype in (torch.float32, torch.float64)
+    counted = bool((pair.mine == pair.mine.round()).all() and (pair.goal == pair.goal.round()).all())
+    if counted or not (pair.fractions and precise and pair.finite and pair.varied):
+        return ""
+    wrong = int((~pair.near).sum())
+    limit = NEARLY if wrong >= MANY or 2 * wrong > pair.goal.numel() else FEW_NEARLY
+    apart, sizes = (pair.mine - pair.goal).abs(), pair.goal.abs()
+    if apart.max() > (pair.goal.max() - pair.goal.min()) / 10:  # of numbers that are nearly alike, any is near any
+        return ""
+    each = (apart / sizes.clamp(min=torch.finfo(torch.float64).tiny)).max().item()  # as a share of the right number
+    among = (apart.max() / sizes[sizes > 0].median()).item()  # as a share of one that is neither large nor small
+    if each <= limit:
+        how = f"All numbers are within {_percent(each)} of the right ones"
+    elif among <= limit:
+        how = f"No number is off by more than {_percent(apart.max().item() / pair.scale)} of the largest one"
+    else:
+        return ""
+    narrow = ", a float32 on the way" if pair.target.dtype == torch.float64 and each < FLOAT32 else ""
+    return f"{how}. {SOMETHING_SMALL.format(narrow)}"
+
+
+def _percent(share: float) -> str:
+    """A share in per cent, rounded up to one digit."""
+    exponent = math.floor(math.log10(100 * share))
+    rounded = math.ceil(round(100 * share / 10**exponent, 6)) * 10**exponent
+    return f"{rounded:.{max(0, -exponent)}f}".removesuffix("0").removesuffix(".") + " %"
 
 
 def one_length_wrong(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect, place: int, along: str) -> str:

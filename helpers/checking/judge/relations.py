@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from helpers.checking.judge.axis_names import axis_names
-from helpers.checking.judge.pair import ENOUGH, Pair, shown
+from helpers.checking.judge.pair import ENOUGH, Pair, told_apart
 from helpers.text import listed
 
 LARGEST_SIMPLE = 4096  # a factor may be any whole number up to this, its root, or one over either
@@ -30,7 +30,7 @@ def scaled(pair: Pair) -> str:
         return ""
     if simple := simple_factor(factor, pair.varied):
         return f"{_right(pair)} times {simple}."
-    return f"Every number is the right one times {factor:.4g}." if pair.varied else ""
+    return f"Every number is the right one times {told_apart(factor, 1)[0]}." if pair.varied else ""
 
 
 def _by_chance(mine: float, goal: float) -> bool:
@@ -132,8 +132,8 @@ def _tells_factors(goal: torch.Tensor, scale: float) -> bool:
 def _span(factors: torch.Tensor) -> str:
     numbers = factors.flatten()
     if numbers.numel() <= 4:
-        return listed([shown(number) for number in numbers])
-    return f"between {shown(numbers.min())} and {shown(numbers.max())}"
+        return listed([told_apart(number, 1)[0] for number in numbers])
+    return "between {} and {}".format(*told_apart(numbers.min(), numbers.max()))
 
 
 def same_along(pair: Pair) -> str:
