@@ -307,6 +307,16 @@ def test_an_error_comes_with_the_shapes_of_the_tensors_in_its_line(tmp_path):
     assert said.count("mat1 and mat2") == 1 and SAME_CAUSE in said
 
 
+def test_the_tensors_of_a_module_come_with_their_shapes_too(tmp_path):
+    file = tmp_path / "cell.py"
+    file.write_text("def answer(layer, w):\n    layer(w); return w @ layer.weight.mT + layer.bias.nothing\n")
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    asked = exercise(Aspect("values", 1, lambda answer, draw: answer(torch.nn.Linear(4, 5), torch.ones(2, 4))))
+    said = told(asked, lambda layer, w: w, names["answer"])
+    assert "where w has shape (2, 4), layer.weight (5, 4) and layer.bias (5,))" in said
+
+
 def test_the_cause_stands_first_and_the_same_cause_below_it():
     asked = exercise(any_device(0.5, pair), values(1, pair))
     lines = judged(asked, product, lambda x, w: x @ x).aspects
