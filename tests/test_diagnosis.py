@@ -360,6 +360,7 @@ def test_where_all_but_a_constant_is_right_it_is_said_so():
         goal = np.where(np.random.RandomState(seed).permutation(40).reshape(5, 8) < 12, 0.0, numbers(seed, 5, 8) + 3)
         wrong = np.where(goal == 0, numbers(seed + 9, 5, 8), goal)
         assert said_of(wrong, goal).startswith("Your result is right everywhere except where it has to be 0.")
+        assert said_of(np.where(goal == 0, 7.5, goal), goal).endswith("has to be 0. There it is 7.5.")
         wrong[np.unravel_index(goal.argmax(), goal.shape)] += 1
         assert "except" not in said_of(wrong, goal)
         assert "except" not in said_of(np.where(np.cumsum(goal == 0).reshape(5, 8) > 2, wrong, goal), goal)

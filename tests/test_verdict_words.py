@@ -205,6 +205,31 @@ def test_advice_for_an_aspect_is_given_where_the_values_above_it_hold():
     assert "with the sign turned round." in of_a_kind and MAY_BE_THE_SAME not in of_a_kind
 
 
+def test_what_was_measured_is_said_before_the_advice_for_an_aspect():
+    asked = exercise(Aspect("ends", 1, lambda answer, draw: answer(), missed="Look at the end."))
+    (line,) = judged(asked, lambda: NUMBERS, lambda: NUMBERS.sin()).aspects
+    assert line.says.startswith("They differ most at [1, 2, 3]: yours is ") and line.says.endswith(" Look at the end.")
+    side = replace(asked.aspects[0], side=True)
+    sides = exercise(side, Aspect("values", 1, lambda answer, draw: answer()))
+    assert judged(sides, lambda: NUMBERS, lambda: NUMBERS.sin()).aspects[0].says == "Look at the end."
+
+
+def test_nobody_is_sent_from_few_wrong_numbers_to_many():
+    def aspect(name, place, missed):
+        return Aspect(name, 1, lambda answer, draw: answer()[place], missed=missed)
+
+    asked = exercise(
+        aspect("many", 0, "Look at all."), aspect("more", 1, "Look here."), aspect("few", 2, "Look there.")
+    )
+    right, wrong = ([f(NUMBERS), f(NUMBERS), f(NUMBERS[0])] for f in (torch.clone, torch.sin))
+    many, more, few = (line.says for line in judged(asked, lambda: right, lambda: wrong).aspects)
+    assert many.startswith("They differ most at ") and many.endswith(" Look at all.")
+    assert more == MAY_BE_THE_SAME
+    assert few.startswith("They differ most at ") and few.endswith(" Look there.")
+    turned = [-NUMBERS, *wrong[1:]]
+    assert judged(asked, lambda: right, lambda: turned).aspects[2].says == MAY_BE_THE_SAME
+
+
 def test_where_nothing_is_known_of_wrong_values_it_is_said_which_hold():
     asked = exercise(values(1, pair_with(1)), values(1, pair_with(-1), name="other numbers"), gradient(1, pair))
     sometimes = lambda x, w: (x @ w).sin() if x[0, 0] > 0 else x @ w  # noqa: E731
@@ -305,6 +330,16 @@ def test_an_error_comes_with_the_shapes_of_the_tensors_in_its_line(tmp_path):
     said = told(PRODUCT, product, names["answer"])
     assert "line 2: return w @ x, where w has shape (3, 4) and x (2, 3)" in said
     assert said.count("mat1 and mat2") == 1 and SAME_CAUSE in said
+
+
+def test_the_tensors_of_a_module_come_with_their_shapes_too(tmp_path):
+    file = tmp_path / "cell.py"
+    file.write_text("def answer(layer, w):\n    layer(w); return w @ layer.weight.mT + layer.bias.nothing\n")
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    asked = exercise(Aspect("values", 1, lambda answer, draw: answer(torch.nn.Linear(4, 5), torch.ones(2, 4))))
+    said = told(asked, lambda layer, w: w, names["answer"])
+    assert "where w has shape (2, 4), layer.weight (5, 4) and layer.bias (5,))" in said
 
 
 def test_the_cause_stands_first_and_the_same_cause_below_it():

@@ -76,8 +76,8 @@ def constant(pair: Pair) -> str:
         return ""
     number = str(bool(numbers[0])) if pair.yours.dtype == torch.bool else shown(numbers[0])
     if (pair.goal == pair.goal.flatten()[0]).all():
-        right = pair.goal.flatten()[0]
-        number, right = told_apart(numbers[0], right) if pair.fractions else (number, shown(right))
+        first = pair.goal.flatten()[0]
+        number, right = told_apart(numbers[0], first) if pair.fractions else (number, shown(first))
         return f"Every entry of your result is {number}; it has to be {right}."
     return f"Every entry of your result is {number}."
 

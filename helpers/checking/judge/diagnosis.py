@@ -74,13 +74,10 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
         return _other_things(yours.tensors, target.tensors), True
     wrong = [name for name in target.tensors if not close(yours.tensors[name], target.tensors[name], aspect)]
     mine, goal = yours.tensors[wrong[0]], target.tensors[wrong[0]]
+    if aspect.missed and aspect.side:
+        return f"{aspect.missed}{'' if len(wrong) == len(target.tensors) else _these('Affected', wrong)}", True
     if aspect.missed:
-        seen, of_a_kind = ("", False) if aspect.side else _diagnosed(mine, goal, aspect)
-        if of_a_kind:
-            return f"{_introduced(wrong[0], seen, aspect)} {aspect.missed}", True
-        which = "" if len(wrong) == len(target.tensors) else _these("Affected", wrong)
-        which = which if aspect.filler is None else f" {seen}"
-        return f"{aspect.missed}{which}", True
+        return f"{_measured(wrong, yours, target, aspect)[0]} {aspect.missed}", True
     if mine.dtype == goal.dtype == TEXT:
         return _different_names(mine, goal, "module" if aspect.kind is Kind.PARAMETERS else "dict"), True
     if aspect.kind_of(wrong[0]) is Kind.QUESTION:
@@ -91,7 +88,14 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
         return sentence, True
     if sentence := without_gradient(aspect, yours, target):
         return f"{sentence}{CUT}", True
-    sentence, of_a_kind = _diagnosed(mine, goal, aspect)
+    return _measured(wrong, yours, target, aspect)
+
+
+def _measured(wrong: list[str], yours: Outcome, target: Outcome, aspect: Aspect) -> tuple[str, bool]:
+    """What is seen of the first tensor that is wrong, which others are, and whether that is a difference of a kind."""
+    sentence, of_a_kind = _diagnosed(yours.tensors[wrong[0]], target.tensors[wrong[0]], aspect)
+    if aspect.missed:  # something better is known
+        sentence = sentence.removeprefix(partly_right.ONLY_NUMBERS)
     return f"{_introduced(wrong[0], sentence, aspect)}{_further_cases(wrong, target, aspect)}", of_a_kind
 
 

@@ -61,8 +61,23 @@ class Failure:
     @cached_property
     def difference(self) -> tuple[str, bool]:
         """How the outcome differs from the right one, and whether that is of a kind, and not only where numbers do."""
-        aspect = replace(self.aspect, missed="") if self.presumes else self.aspect
-        return difference_of(aspect, self.outcome, self.target)
+        return self.measured if self.presumes else difference_of(self.aspect, self.outcome, self.target)
+
+    @cached_property
+    def measured(self) -> tuple[str, bool]:
+        """The same without what the aspect says of whatever is wrong in it."""
+        return difference_of(replace(self.aspect, missed=""), self.outcome, self.target)
+
+    @property
+    def only_numbers(self) -> bool:
+        """Is no more known of it than that its values, which are no gradients, are wrong numbers?"""
+        values = not self.aspect.side and not any(map(self.aspect.is_gradient, self.target.tensors))
+        return values and self.outcome.state == ANSWERED and not self.measured[1]
+
+    @cached_property
+    def size(self) -> int:
+        """How many numbers the right outcome holds."""
+        return sum(tensor.numel() for tensor in self.target.tensors.values())
 
 
 @dataclass
@@ -116,12 +131,12 @@ class Context:
 
 def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
     """What to say beside each aspect that fails, by its name."""
-    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
-    said, values_above = {}, False
+    failures, values_above = [], False
     for aspect, outcome, target in comparison.failures:
-        said[aspect.name] = context.message(Failure(aspect, outcome, target, values_above and not aspect.side))
+        failures.append(Failure(aspect, outcome, target, values_above and not aspect.side))
         values_above |= not aspect.side
-    return said
+    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
+    return {failure.aspect.name: context.message(failure) for failure in failures}
 
 
 # ------------------------------------------------------------------------------------------------- rules
@@ -165,8 +180,17 @@ def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
 
 
 def presumably_the_same(failure: Failure, context: Context) -> str | None:
-    """Nothing but wrong numbers, where what could be said presumes that the values above are right."""
-    return MAY_BE_THE_SAME if failure.presumes else None
+    """Nothing but wrong numbers, where what could be said presumes that the values above are right.
+
+    Of fewer numbers than are wrong above it is said all the same: nobody should look there first.
+    """
+    if not failure.presumes:
+        return None
+    above = [each for each in context.above if not each.aspect.side and each.aspect.kind is not Kind.GRADIENT]
+    unknown = all(each.only_numbers and each.aspect.name not in context.explained for each in (*above, failure))
+    if unknown and failure.size < min((each.size for each in above), default=0):
+        return difference_of(failure.aspect, failure.outcome, failure.target)[0]
+    return MAY_BE_THE_SAME
 
 
 def similar_mistake(failure: Failure, context: Context) -> str | None:

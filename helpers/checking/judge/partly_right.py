@@ -29,12 +29,17 @@ LARGEST_STEP = 16  # a whole number by which a fraction may be too large
 def except_a_constant(pair: Pair) -> str:
     """Right but where the target is one certain number, at whatever places."""
     wrong = ~pair.near
-    numbers = pair.goal[wrong]
-    if min(int(wrong.sum()), int(pair.near.sum())) < MANY_ENTRIES or not (numbers == numbers[0]).all():
+    numbers, yours = pair.goal[wrong], pair.mine[wrong]
+    if (
+        not pair.fractions
+        or min(int(wrong.sum()), int(pair.near.sum())) < MANY_ENTRIES
+        or not (numbers == numbers[0]).all()
+    ):
         return ""
     if not torch.equal(wrong, pair.goal == numbers[0]) or "diagonal" in region(pair.near, pair.axes):
         return ""
-    return f"Your result is right everywhere except where it has to be {shown(numbers[0])}."
+    there = f" There it is {shown(yours[0])}." if (yours == yours[0]).all() else ""
+    return f"Your result is right everywhere except where it has to be {shown(numbers[0])}.{there}"
 
 
 def along_an_axis(pair: Pair) -> str:

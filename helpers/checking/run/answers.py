@@ -289,14 +289,26 @@ def _students_line(problem: BaseException) -> str:
 
 
 def _shapes(line: str, names: Mapping[str, object]) -> str:
-    """Of the tensors that a line of code names, their shapes: ", where q has shape (3,) and k (5, 3)"."""
-    shapes: list[str] = []
-    for name in dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line)):
-        value = names.get(name)
+    """Of the tensors that a line of code names, their shapes: ", where q has shape (3,) and self.u (5, 3)"."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, attribute in re.findall(r"(?<![\w.])([A-Za-z_]\w*)(?:\.(\w+))?", line):
+        value, called = names.get(name), name
+        if attribute and issubclass(type(value), torch.nn.Module):
+            value, called = _stored(value, attribute), f"{name}.{attribute}"
         # Other kinds have a `shape` of their own making
         if type(value) in (torch.Tensor, torch.nn.Parameter) and isinstance(value, torch.Tensor):
-            shapes.append(f"{name} {'' if shapes else 'has shape '}{tuple(value.shape)}")
-    return f", where {listed(shapes, most=len(shapes))}" if shapes else ""
+            shapes[called] = tuple(value.shape)
+    said = [f"{name} {'' if place else 'has shape '}{shape}" for place, (name, shape) in enumerate(shapes.items())]
+    return f", where {listed(said, most=len(said))}" if said else ""
+
+
+def _stored(module: object, attribute: str) -> object:
+    """What a module holds under that name, without running code of its own."""
+    own = object.__getattribute__(module, "__dict__")
+    return next(
+        (held[attribute] for held in (own, own.get("_parameters", {}), own.get("_buffers", {})) if attribute in held),
+        None,
+    )
 
 
 def _packed(returned: object, aspect: Aspect) -> Outcome:
