@@ -314,7 +314,8 @@ print("the same counts:", torch.equal(*word_counts(pair)))
 # **Exercise 3 · `mean_pool`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
 # Implement the formula for a whole batch. Padding may be at any position, not only at the end, and the vectors there
-# may hold any finite numbers. Do not use `finished_pool` here: it is for the next exercise.
+# may hold any finite numbers. A text without a word gets zeros, and its gradient is zero, never NaN. Do not use
+# `finished_pool` here: it is for the next exercise.
 #
 # <details><summary>Hint 1: a mask that multiplies</summary>
 #
@@ -394,8 +395,8 @@ plots.diagrams.classifier_flow()
 # - `finished_pool(x, mask)`.
 #
 # No word may look at padding. Recognise padding by the mask alone: the ids at these positions may be anything, not only
-# 0. Store the layers under the names in the docstring: the check sets their weights by name. Do not use PyTorch's
-# `nn.TransformerEncoder`.
+# 0. Leave them unchanged. Store the layers under the names in the docstring: the check sets their weights by name.
+# `to_classes` has a bias; the table of tokens may have a `padding_idx`. Do not use PyTorch's `nn.TransformerEncoder`.
 #
 # <details><summary>Hint 1: tables</summary>
 #
@@ -985,7 +986,8 @@ plt.show()
 #
 # The function below trains for one epoch and returns two numbers that are meant to describe the test batches. Only one
 # of them does. Find out which, and fix the other. Both must be measured in evaluation mode, and the model must not
-# learn from the test batches.
+# learn from the test batches. Each may be a Python number or a tensor of shape (); in which mode the model is
+# afterwards is up to you.
 #
 # <details><summary>Hint 1: a contradiction</summary>
 #

@@ -17,6 +17,7 @@ from helpers.exercises.spec import (
     all_of,
     any_device,
     case,
+    each_of,
     exercise,
     gradient,
     input_left_alone,
@@ -213,11 +214,6 @@ def many_texts(draw: Draw) -> tuple[list[str], dict[str, int], int]:
 BATCH = "ids", "mask"
 
 
-def ids_and_mask(encode: Answer, draw: Draw) -> Callable:
-    """The student's function, with what it returns by name."""
-    return lambda *arguments: dict(zip(BATCH, all_of(BATCH, encode(*arguments)), strict=True))
-
-
 encode_batch = exercise(
     "encode_batch",
     stars=2,
@@ -237,8 +233,8 @@ encode_batch = exercise(
     aspects=(
         values(1, of="ids", axes="b t", dtype=True, picture=True),
         values(1, of="mask", axes="b t", dtype=True, picture=True),
-        values(1, given=strange_texts, name="unknown words", via=ids_and_mask, axes="b t"),
-        values(0.75, given=long_texts, name="long and empty texts", via=ids_and_mask, axes="b t"),
+        values(1, given=strange_texts, name="unknown words", via=each_of(BATCH), axes="b t"),
+        values(0.75, given=long_texts, name="long and empty texts", via=each_of(BATCH), axes="b t"),
         texts_left_alone(0.25, strange_texts),
     ),
     builds_on=("words.split_words",),
@@ -305,7 +301,7 @@ mean_pool = exercise(
     aspects=(
         values(1, axes="b e", dtype=True, picture=True),
         values(0.5, given=with_an_empty_text, name="a text without a word", axes="b e", picture=True),
-        gradient(0.5, also={"with a batch of one": one_padded_text}),
+        gradient(0.5, also={"with a batch of one": one_padded_text, "with a text without a word": with_an_empty_text}),
         input_left_alone(0.5),
         any_device(0.5),
     ),
@@ -334,9 +330,15 @@ def padded_texts(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def texts_with_gaps(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Four texts in 6 positions; in each, two to four positions anywhere are words. The padding has ids of words."""
+    """Four texts in 6 positions; in each, two to four positions anywhere are words. The padding has the id 0."""
     mask = draw.uniform(0, 1, 4, 6).argsort(-1).argsort(-1) < draw.integers(2, 5, 4, 1)
-    return draw.integers(2, 11, 4, 6), mask
+    return draw.integers(2, 11, 4, 6) * mask, mask
+
+
+def padded_with_words(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Texts as `padded_texts` draws them, whose padding has ids of words."""
+    ids, mask = padded_texts(draw)
+    return ids.where(mask, draw.integers(2, 11, *ids.shape)), mask
 
 
 def as_many_texts_as_positions(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -380,7 +382,10 @@ classifier = exercise(
             given=padded_texts,
             name="padded texts",
             via=module(lambda ids, mask, sizes=SIZES: (sizes, (ids, mask))),
-            also={"with padding between the words": texts_with_gaps},
+            also={
+                "with padding between the words": texts_with_gaps,
+                "with ids of words at the padding": padded_with_words,
+            },
             larger=many_padded_texts,
             axes="b c",
             picture=True,
@@ -394,7 +399,7 @@ classifier = exercise(
         ),
         gradient(0.5, weights=LEARNED),
         parameters(1),
-        input_left_alone(0.5),
+        input_left_alone(0.5, given=padded_with_words),
         any_device(0.5),
     ),
     forbidden=dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer"), PYTORCHS),
