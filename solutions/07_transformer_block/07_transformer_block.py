@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
+# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 23 points |
 # | **It computes** | for a few seconds a cell, on any laptop; two cells take up to a minute each, and you may stop them |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
@@ -183,7 +183,8 @@ draw_by_depth({"": bare})
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Return $g_m$ for every block of a model. The loss is written for you. The parameters of the model may already hold
-# gradients in their `.grad`; such old gradients must not affect the result.
+# gradients in their `.grad`; such old gradients must not affect the result. You may clear or overwrite them. The result
+# is one tensor.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
@@ -856,8 +857,9 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 #
 # **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. All
-# blocks get the same mask. With post-norm there is no final norm, and no parameter for one.
+# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. Each has
+# weights of its own, which may start from the same numbers. All blocks get the same mask. With post-norm there is no
+# final norm, and no parameter for one.
 #
 # <details><summary>Hint 1: a list that PyTorch can see</summary>
 #

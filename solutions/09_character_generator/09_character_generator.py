@@ -118,7 +118,8 @@ plt.show()
 # **Exercise 1 · `sample_batch`** &nbsp; ★☆☆ · 7 minutes · 2.5 points
 #
 # Draw slices from a text. Each position at which a slice of t + 1 bytes can begin has the same probability, including
-# the first and the last. The rows of a batch are drawn independently of each other, so a slice may occur twice.
+# the first and the last. The rows of a batch are drawn independently of each other, so a slice may occur twice. Draw
+# with any function that takes the generator, such as `torch.randint`.
 #
 # <details><summary>Hint 1: how many starts there are</summary>
 #
@@ -554,7 +555,8 @@ for T in (0.5, 1, 2):
 # <details><summary>Hint 1: which sum to look at</summary>
 #
 # The row *sum so far* of the table is a `cumsum`. The sums *before* each token are 0, 0.45, 0.75, 0.90 and 0.96. The
-# first three tokens stay: which of the two rows of sums do you compare with 0.8?
+# first three tokens stay: which of the two rows of sums do you compare with 0.8? Treat p = 1 apart: in 32 bits a sum
+# can be exactly 1 before the last token.
 #
 # </details>
 # <details><summary>Hint 2: back into the old order</summary>
@@ -635,8 +637,8 @@ plots.diagrams.teaching_and_writing()
 #
 # Write the loop. Apply temperature first, then top-k, then top-p. All three are written for you:
 # `finished_temperature(logits, temperature)`, `finished_top_k(logits, k)`, `finished_top_p(logits, p)`. If `top_k` or
-# `top_p` is None, leave that filter out. Sample with the generator, for each row independently, and leave the prompt
-# unchanged.
+# `top_p` is None, leave that filter out. Sample with the generator, for each row independently; any way of sampling
+# counts, and a seed need not give the tokens that ours gives. Leave the prompt unchanged.
 #
 # <details><summary>Hint 1: one round of the loop</summary>
 #

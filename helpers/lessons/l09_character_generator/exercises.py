@@ -431,10 +431,17 @@ def kept(*ps: float) -> Probe:
 
 
 def extreme_p(keep: Answer, draw: Draw) -> dict[str, Any]:
-    """A p below every probability, and p = 1 for eight equal logits, whose probabilities are exact sums of 1/8."""
+    """A p below every probability, and p = 1 for eight equal logits, whose probabilities are exact sums of 1/8.
+
+    And p = 1 where one logit is so far above the others that the probabilities up to it add up to 1 in 32 bits.
+    """
     equal = draw.normal(3, 1).expand(3, 8).contiguous()
-    return filtered(keep, some_logits(draw, 4, 9), 0.02, "for p = 0.02") | filtered(
-        keep, equal, 1.0, "for p = 1 and eight equal logits"
+    peaked = some_logits(draw, 4, 5)
+    peaked = peaked.scatter_add(-1, peaked.argmax(dim=-1, keepdim=True), torch.full((4, 1), 20.0, device=peaked.device))
+    return (
+        filtered(keep, some_logits(draw, 4, 9), 0.02, "for p = 0.02")
+        | filtered(keep, equal, 1.0, "for p = 1 and eight equal logits")
+        | filtered(keep, peaked, 1.0, "for p = 1 and one large logit")
     )
 
 
