@@ -123,7 +123,8 @@ def without_gradient(aspect: Aspect, yours: Outcome, target: Outcome) -> str:
     return ""
 
 
-CUT = ". It is not used, or something cuts the graph: detach(), .data, no_grad(), item() or NumPy."
+WHAT_CUTS = "detach(), .data, no_grad(), item(), or a trip through NumPy or a list of numbers"
+CUT = f". It is not used, or something cuts the graph: {WHAT_CUTS}."
 
 
 # ------------------------------------------------------------------------------------- which of several things

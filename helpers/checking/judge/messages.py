@@ -14,8 +14,8 @@ from functools import cached_property
 import torch
 
 from helpers.checking.judge.compare import same_outcome
+from helpers.checking.judge.diagnosis import WHAT_CUTS, without_gradient
 from helpers.checking.judge.diagnosis import difference as difference_of
-from helpers.checking.judge.diagnosis import without_gradient
 from helpers.checking.judge.error_words import meaning
 from helpers.checking.judge.recognition import Comparison, Explained, lost_aspects
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
@@ -28,8 +28,7 @@ MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
 OF_WRONG_VALUES = "The values above are wrong, so their gradients are too: fix the values first."
 HOLDS_ELSEWHERE = " Your answer is right in {}: look at what is different in {}."
 CUT_OR_WRONG = (
-    " Look for a part of the graph that is cut (detach(), .data, no_grad(), item() or NumPy), and whether your result "
-    "is right on such inputs."
+    f" Look for a part of the graph that is cut ({WHAT_CUTS}), and whether your result is right on such inputs."
 )
 LIKE = (
     "On these inputs your result is that of a known mistake: {}. But you are right in {}, where that mistake is wrong: "
