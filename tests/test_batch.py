@@ -58,7 +58,8 @@ def test_each_verdict_is_recorded_in_the_journal(course):
     assert (mistake["slug"], mistake["title"]) == ("softmaxed", "softmax already applied")
     assert mistake["says"] in [aspect["says"] for aspect in told["aspects"]]
     assert told["state"] == "wrong"
-    assert [a["name"] for a in told["aspects"] if a["held"]] == ["input left alone", "any device"]
+    assert [a["name"] for a in told["aspects"] if a["held"]] == []
+    assert [a["name"] for a in told["aspects"] if a["waits"]] == ["input left alone", "any device"]
 
 
 def test_what_is_graded_is_not_run_again(course):
