@@ -182,9 +182,9 @@ def together(returned: object, also: Others, draw: Draw, call: Callable[[Any], o
     for said, inputs in also.items():
         try:
             further = call(inputs(draw.named(said)))
-        except Fault as unmet:
-            text = str(unmet)
-            raise type(unmet)(f"{said[0].upper()}{said[1:]}: {text}") from None
+        except Fault as fault:
+            text = str(fault)
+            raise type(fault)(f"{said[0].upper()}{said[1:]}: {text}") from None
         except Exception as problem:
             raise RaisedIn(said) from problem
         for name, value in itertools.islice(by_name(further), MOST_RESULTS):

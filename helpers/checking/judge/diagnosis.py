@@ -265,7 +265,9 @@ def _diagnosed(yours: torch.Tensor, target: torch.Tensor, aspect: Aspect) -> tup
     same = off <= SAME * pair.scale
     of_a_kind = _first_of((arrangement.rounded,) if same else KINDS, pair)
     sentence = of_a_kind or _first_of(PLACES, pair)  # the last of these always speaks
-    return f"{partly_right.nearly(pair)} {sentence}".lstrip(), bool(of_a_kind)
+    if near := partly_right.nearly(pair):
+        sentence = f"{near} {sentence.removeprefix(partly_right.ONLY_NUMBERS)}"
+    return sentence, bool(of_a_kind)
 
 
 def _first_of(detectors: Iterable[Detector], pair: Pair) -> str:

@@ -121,7 +121,7 @@ def largest_difference(pair: Pair) -> str:
     still = f" {count} of {pair.goal.numel()} are right." if count else ""
     yours, right = told_apart(pair.mine[index], pair.goal[index])
     where = f"{which} {entry(list(index), pair.axes)}: yours is {yours}, the target {right}.{still}"
-    return where if nearly(pair) else f"{ONLY_NUMBERS}{where}"
+    return f"{ONLY_NUMBERS}{where}"
 
 
 def nearly(pair: Pair) -> str:

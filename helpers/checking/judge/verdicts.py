@@ -46,7 +46,7 @@ class AspectVerdict:
     says: str = ""
     """What to look at, empty where the aspect holds."""
     waits: bool = False
-    """It would hold, but pays only once the values are right."""
+    """It is right, but does not pay yet (see `recognition.was_computed`)."""
     pair: tuple[torch.Tensor, torch.Tensor] | None = None
     """Target and result as matrices (rows, columns) for a picture, or None."""
 

@@ -151,8 +151,8 @@ def _reduced(outcome: Outcome, aspect: Aspect, draw: Draw) -> Outcome:
         return outcome
     try:
         return _packed(aspect.reduce(outcome.tensors, draw), aspect)
-    except Fault as unmet:
-        return Outcome(REFUSED, says=_short(unmet))
+    except Fault as fault:
+        return Outcome(REFUSED, says=_short(fault))
     except Exception:
         return Outcome(REFUSED, says=ODD)
 
@@ -176,8 +176,8 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
         return _packed(returned, aspect)
     except Forbidden as call:
         return Outcome(FORBIDDEN, says=_short(call), where=where_raised(call))
-    except Fault as unmet:
-        return Outcome(REFUSED, says=_short(unmet))
+    except Fault as fault:
+        return Outcome(REFUSED, says=_short(fault))
     except KeyboardInterrupt:
         raise
     except BaseException as problem:  # SystemExit too: what a student's code raises is an answer
