@@ -14,6 +14,7 @@ from helpers.authoring.build.mistakes import BadEdit
 from helpers.authoring.build.readme_table import write_table
 from helpers.authoring.inspect.check_answers import fresh_seeds, misjudged
 from helpers.authoring.inspect.inspection import inspect, inspect_course, to_come
+from helpers.authoring.inspect.promises import clauses
 from helpers.authoring.inspect.prose import findings_by_rule
 from helpers.authoring.inspect.untested_settings import unvaried
 from helpers.exercises import UnknownLesson
@@ -29,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
         (_build, "make the key, the executed notebook and the students' notebook"),
         (_check, "say what is stale, leaks or is missing"),
         (_read, "say how long a lesson takes, and what in its prose to write otherwise"),
+        (_clauses, "list what cards promise, sentence by sentence, beside the cases of their probes"),
         (_unvaried, "list the settings that an exercise's probes never vary"),
         (_mutants, "judge small changes of the solution, and say which keep all points"),
         (_exam_key, "make the secret key that a lesson is graded with"),
@@ -41,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(run.__name__.strip("_").replace("_", "-"), help=about)
         command.set_defaults(run=run)
-        if run in (_build, _check, _read, _unvaried, _mutants, _exam_key):
+        if run in (_build, _check, _read, _clauses, _unvaried, _mutants, _exam_key):
             command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     add = {name: command.add_argument for name, command in commands.choices.items()}
     add["build"]("--prose", action="store_true", help="only prose has changed: keep the key, and do not run the lesson")
@@ -98,6 +100,13 @@ def _read(args) -> None:
         for rule, findings in findings_by_rule(source).items():
             print("\n".join((f"\n{rule}: {len(findings)}", *(f"  {finding}" for finding in findings))))
         print()
+
+
+def _clauses(args) -> None:
+    from helpers.checking.judge.keys import load_key, shipped_path
+
+    for source in sources(args.lessons):
+        print("\n".join((source.name, *clauses(source, load_key(source.lesson, shipped_path(source.name), "")))))
 
 
 def _unvaried(args) -> None:

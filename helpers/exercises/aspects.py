@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from helpers.exercises.behaviour import copies, note_dependence
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind
 from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
@@ -120,11 +121,16 @@ def values(
     64, is right on small inputs alone.
     """
 
+    axes = policy.get("axes", "").split()
+
     def probe(answer, draw):
-        call = via(answer, draw)
-        returned = call(*inputs(draw))
-        cases = {**(also or {}), **({LARGER: larger} if larger else {})}
-        return returned if not cases else together(returned, cases, draw, lambda further: call(*further))
+        call, arguments = via(answer, draw), inputs(draw)
+        kept = copies(arguments)
+        returned = first = call(*arguments)
+        if cases := {**(also or {}), **({LARGER: larger} if larger else {})}:
+            returned = together(returned, cases, draw, lambda further: call(*further))
+        note_dependence(call, kept, first, axes)
+        return returned
 
     return Aspect(name, points, probe, **policy)
 

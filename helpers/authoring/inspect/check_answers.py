@@ -20,6 +20,7 @@ from helpers.authoring.build.mistakes import (
 )
 from helpers.authoring.inspect.guessable import guessable
 from helpers.authoring.inspect.mutant_verdicts import Feedback, judged_mutants
+from helpers.authoring.inspect.promises import untested_promises
 from helpers.checking.judge.keys import AnswerKey, BadKey, ExerciseKey, load_key, shipped_path
 from helpers.checking.judge.recognition import earns_sides, lost_aspects
 from helpers.checking.judge.verdicts import AS_GIVEN, RIGHT, Verdict, judge
@@ -50,6 +51,7 @@ def key_and_variants(source: Source) -> Iterator[str]:
     yield from stale_key(source, key)
     yield from guessable(source)
     yield from without_larger_case(source, key)
+    yield from untested_promises(source, key)
     yield from misjudged(source, SHIPPED_SEED, key)
     yield from surviving(source, key)
 

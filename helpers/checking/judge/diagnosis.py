@@ -159,7 +159,7 @@ def _these(what: str, names: list[str]) -> str:
     if len(named) > LONGEST_LIST:
         named = f"{called[0]}, and {len(names) - 1} more"
     if len(named) > LONGEST_LIST:
-        named = f"{len(names)} {'result' if len(names) == 1 else 'results'}"
+        named = f"{len(names)} more case{'' if len(names) == 1 else 's'}"
     return f" {what}: {named}."
 
 

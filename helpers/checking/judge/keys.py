@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -78,7 +78,8 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
     for name, entry in key.exercises.items():
         mistakes = []
         for mistake in entry.mistakes:
-            own = {a: o for a, o in mistake.outcomes.items() if not _same(o, entry.reference[a])}
+            differing = {a: o for a, o in mistake.outcomes.items() if not _same(o, entry.reference[a])}
+            own = {aspect: replace(outcome, behaviour={}) for aspect, outcome in differing.items()}
             texts = {"slug": mistake.slug, "title": mistake.title, "says": mistake.says}
             mistakes.append({**texts, "outcomes": _stored(own, f"{name}/{mistake.slug}", tensors)})
         reference = _stored(entry.reference, f"{name}/reference", tensors)
@@ -95,13 +96,17 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
 
 
 def _stored(outcomes: Outcomes, prefix: str, tensors: dict[str, torch.Tensor]) -> dict:
+    entries = {}
     for aspect, outcome in outcomes.items():
-        for name, tensor in outcome.tensors.items():
-            tensors[f"{prefix}/{aspect}/{name}"] = tensor
-    return {
-        aspect: {"state": outcome.state, "says": outcome.says, "names": list(outcome.tensors)}
-        for aspect, outcome in outcomes.items()
-    }
+        entries[aspect] = {"state": outcome.state, "says": outcome.says}
+        for kind, held in (("names", outcome.tensors), ("behaviour", outcome.behaviour)):
+            tensors |= {_address(prefix, aspect, kind, name): tensor for name, tensor in held.items()}
+            entries[aspect] |= {kind: list(held)} if held or kind == "names" else {}
+    return entries
+
+
+def _address(prefix: str, aspect: str, kind: str, name: str) -> str:
+    return f"{prefix}/{aspect}/{name}" if kind == "names" else f"{prefix}/{aspect}/{kind}/{name}"
 
 
 def _same(left: Outcome, right: Outcome) -> bool:
@@ -163,6 +168,9 @@ def _exercise_key(exercise: Exercise, stored: dict, tensors: dict[str, torch.Ten
 def _outcomes(stored: dict, prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, Outcome]:
     outcomes = {}
     for aspect, entry in stored.items():
-        own = {name: tensors[f"{prefix}/{aspect}/{name}"] for name in entry["names"]}
-        outcomes[aspect] = Outcome(entry["state"], own, entry["says"])
+        own, behaviour = (
+            {name: tensors[_address(prefix, aspect, kind, name)] for name in entry.get(kind, ())}
+            for kind in ("names", "behaviour")
+        )
+        outcomes[aspect] = Outcome(entry["state"], own, entry["says"], behaviour=behaviour)
     return outcomes

@@ -13,10 +13,12 @@ from functools import cached_property
 
 import torch
 
+from helpers.checking.judge.behaviour import other_calls, other_dependence
 from helpers.checking.judge.compare import same_outcome
 from helpers.checking.judge.diagnosis import WHAT_CUTS, without_gradient
 from helpers.checking.judge.diagnosis import difference as difference_of
 from helpers.checking.judge.error_words import meaning
+from helpers.checking.judge.partly_right import ONLY_NUMBERS
 from helpers.checking.judge.recognition import Comparison, Explained, lost_aspects
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
@@ -30,6 +32,7 @@ HOLDS_ELSEWHERE = " Your answer is right in {}: look at what is different in {}.
 CUT_OR_WRONG = (
     f" Look for a part of the graph that is cut ({WHAT_CUTS}), and whether your result is right on such inputs."
 )
+CUT_IN_PART = f" All values are right: look for a part of the graph that is cut ({WHAT_CUTS})."
 LIKE = (
     "On these inputs your result is that of a known mistake: {}. But you are right in {}, where that mistake is wrong: "
     "the cause is a part of it, or something else that gives the same numbers."
@@ -172,10 +175,20 @@ def gradients_of_wrong_values(failure: Failure, context: Context) -> str | None:
     return f"{context.unused} {OF_WRONG_VALUES}".lstrip()
 
 
+def calls_of_the_model(failure: Failure, context: Context) -> str | None:
+    """How the answer calls the model that it is given, where the solution does otherwise."""
+    return _said_once(other_calls(failure.outcome, failure.target), failure, context)
+
+
 def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
     """A difference that has a name: a factor, an exchange of axes, another shape; and a known mistake that gives it."""
     difference, of_a_kind = failure.difference
     return f"{difference} {similar_mistake(failure, context) or ''}".rstrip() if of_a_kind else None
+
+
+def dependence(failure: Failure, context: Context) -> str | None:
+    """On what the result depends and must not, or the other way round."""
+    return _said_once(other_dependence(failure.outcome, failure.target), failure, context)
 
 
 def presumably_the_same(failure: Failure, context: Context) -> str | None:
@@ -214,7 +227,8 @@ def difference_in_numbers(failure: Failure, context: Context) -> str | None:
     if failure.later or failure.aspect.side:
         return difference
     if failure.aspect.kind is Kind.GRADIENT:
-        return f"{difference}{CUT_OR_WRONG}"
+        all_right = all(aspect.side or aspect.kind is Kind.GRADIENT for aspect in context.comparison.wrong)
+        return f"{difference}{CUT_IN_PART if all_right else CUT_OR_WRONG}"
     reference = context.comparison.key.reference
     right = [f"*{a.name}*" for a in context.comparison.right_values if _shows_values(a, reference[a.name])]
     elsewhere = HOLDS_ELSEWHERE.format(listed(right), f"*{failure.aspect.name}*")
@@ -227,7 +241,9 @@ RULES: tuple[Rule, ...] = (
     error,
     other_names,
     gradients_of_wrong_values,
+    calls_of_the_model,
     difference_of_a_kind,
+    dependence,
     presumably_the_same,
     similar_mistake,
     nothing_depends_on_it,
@@ -236,6 +252,15 @@ RULES: tuple[Rule, ...] = (
 
 
 # ----------------------------------------------------------------------------------------------- what rules ask
+
+
+def _said_once(fact: str, failure: Failure, context: Context) -> str | None:
+    """What an answer does otherwise, before what its numbers show; None where there is nothing, or it was said."""
+    if not fact or fact in context.causes or failure.aspect.side or failure.outcome.state != ANSWERED:
+        return None
+    context.causes.add(fact)
+    of_a_kind = difference_of_a_kind(failure, context)
+    return f"{fact} {(of_a_kind or difference_in_numbers(failure, context)).removeprefix(ONLY_NUMBERS)}"
 
 
 def _at_first_cross(comparison: Comparison, recognised: Explained) -> Explained:

@@ -69,7 +69,7 @@ def _which(right: torch.Tensor) -> str:
     if wrong_at_one_end and (start or end):
         side, other = ("first", "last") if start else ("last", "first")
         if count == many - 1:
-            return f" all {many} but the {other} are right"
+            return f" all is right but the {other} of {many}"
         return f" only the {side} of {many} is right" if count == 1 else f" only the {side} {count} of {many} are right"
     for first, alike, others in ((0, "even", "odd"), (1, "odd", "even")):
         if many > 3 and right[first::2].all() and not right[1 - first :: 2].any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 
 import torch
 
@@ -14,6 +15,7 @@ from helpers.text import listed
 
 LARGEST_SIMPLE = 4096  # a factor may be any whole number up to this, its root, or one over either
 FEW = 64  # the same for a single number, which is some number times the right one whatever it is
+LARGEST_DENOMINATOR = 12  # of a fraction that is no 1/8 and means something
 SMALL = 3  # whole numbers up to this are multiples and divisors of many
 
 
@@ -39,7 +41,7 @@ def _by_chance(mine: float, goal: float) -> bool:
 
 
 def simple_factor(factor: float, many: bool) -> str:
-    """The factor as one writes it, where it is one that means something: 2, 1/8, √3, 1/√3, ln 2; "" for any other."""
+    """The factor as one writes it, where it means something: 2, 1/8, 10/3, √3, 1/√3, ln 2; "" for any other."""
     sign, size = ("-" if factor < 0 else ""), abs(factor)
     if abs(size - 1) < 1e-3:
         return ""
@@ -53,8 +55,10 @@ def simple_factor(factor: float, many: bool) -> str:
             if 2 <= whole <= largest and abs(value - whole) < apart * whole:
                 number = f"{sign}{over}{root}{whole}"
                 return number if number.lstrip("-").isdigit() else f"{number} ({factor:.4g})"
-    two_digits = f"{factor:.2g}"
-    return two_digits if many and abs(factor - float(two_digits)) < 1e-4 * size else ""
+    if many and abs(factor - float(f"{factor:.2g}")) < 1e-4 * size:
+        return f"{factor:.2g}"
+    ratio = Fraction(size).limit_denominator(LARGEST_DENOMINATOR)
+    return f"{sign}{ratio} ({factor:.4g})" if many and abs(size / float(ratio or 1) - 1) < 2e-5 else ""
 
 
 def added(pair: Pair) -> str:
@@ -95,8 +99,8 @@ def scaled_along(pair: Pair) -> str:
         if not pair.alike(mine, factors * goal) or not _tells_factors(goal, pair.scale):
             continue
         return (
-            f"Your numbers are right except for a factor, which differs along "
-            f"{axis_names(differing, pair.axes, pair.goal.shape)}: it is {_span(factors)}."
+            f"Your numbers are the right ones times a factor that differs along "
+            f"{axis_names(differing, pair.axes, pair.goal.shape)}: {_span(factors)}."
         )
     return ""
 

@@ -26,6 +26,7 @@ ON_HOLD = "to be looked at"  # the numbers earn something, and an instructor loo
 
 
 NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
+AS_ABOVE = "Counts then, too."
 HAD_BEFORE = "This was right in the cell as you got it. It counts as soon as a result that was wrong there is right."
 
 
@@ -129,7 +130,8 @@ def _laid_out(comparison: Comparison, recognised: Explained, said: Mapping[str, 
         waits = a.name in right and (a.side or exercise.fixes_bug) and not computed
         counts = a.name in right and not waits
         pair = None if a.name in right else _pair(a, comparison.outcomes[a.name], key.reference[a.name])
-        says = (HAD_BEFORE if exercise.fixes_bug else NOT_YET_PAID) if waits else said.get(a.name, "")
+        later = AS_ABOVE if any(line.waits for line in lines) else HAD_BEFORE if exercise.fixes_bug else NOT_YET_PAID
+        says = later if waits else said.get(a.name, "")
         lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, pair))
     mistakes = list({mistake.slug: mistake for mistake in recognised.values()}.values())
     return Verdict(

@@ -33,6 +33,7 @@ from helpers.course import HELPERS, STUB
 from helpers.device import on_the_cpu
 from helpers.exercises import Exercise
 from helpers.exercises.aspects import Fault, Forbidden, RaisedIn, by_name
+from helpers.exercises.behaviour import NOTED, observing
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Aspect
 from helpers.text import listed, sanitized
@@ -79,6 +80,8 @@ class Outcome:
     """For RAISED the error ("TypeError: ..."), for REFUSED a sentence."""
     where: str = ""
     """The student's line that raised, with its number."""
+    behaviour: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """What it does beside that, by name (see `exercises.behaviour`). Nothing but words depends on it."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def _reduced(outcome: Outcome, aspect: Aspect, draw: Draw) -> Outcome:
     if aspect.reduce is None or outcome.state != ANSWERED:
         return outcome
     try:
-        return _packed(aspect.reduce(outcome.tensors, draw), aspect)
+        return replace(_packed(aspect.reduce(outcome.tensors, draw), aspect), behaviour=outcome.behaviour)
     except Fault as fault:
         return Outcome(REFUSED, says=_short(fault))
     except Exception:
@@ -171,9 +174,10 @@ def _outcome(exercise: Exercise, aspect: Aspect, written: object, seed: int | st
     if isinstance(written, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
         return Outcome(REFUSED, says=SCRIPTED)
     try:
-        with _defaults_of_torch():
+        with _defaults_of_torch(), observing() as behaviour:
             returned = aspect.probe(written, exercise.draw(seed, aspect))
-        return _packed(returned, aspect)
+        outcome = _packed(returned, aspect)
+        return replace(outcome, behaviour=behaviour) if outcome.state == ANSWERED else outcome
     except Forbidden as call:
         return Outcome(FORBIDDEN, says=_short(call), where=where_raised(call))
     except Fault as fault:
@@ -407,9 +411,17 @@ def to_wire(answer: Answer) -> dict:
 
 
 def _outcome_to_wire(outcome: Outcome) -> dict:
-    by_place = {str(place): tensor for place, tensor in enumerate(outcome.tensors.values())}  # a name may be any text
-    tensors, names = base64.b64encode(write_tensors(by_place)).decode("ascii"), list(outcome.tensors)
-    return {"state": outcome.state, "says": outcome.says, "where": outcome.where, "names": names, "tensors": tensors}
+    # A name may be any text; those of behaviour come last
+    all_tensors = [*outcome.tensors.values(), *outcome.behaviour.values()]
+    encoded = write_tensors({str(place): tensor for place, tensor in enumerate(all_tensors)})
+    return {
+        "state": outcome.state,
+        "says": outcome.says,
+        "where": outcome.where,
+        "names": [*outcome.tensors, *outcome.behaviour],
+        "behaviour": len(outcome.behaviour),
+        "tensors": base64.b64encode(encoded).decode("ascii"),
+    }
 
 
 def received(data: object, exercise: Exercise, seed: int | str) -> Answer:
@@ -456,8 +468,11 @@ def _outcome_from_wire(sent: object, room: int) -> Outcome:
     places = [str(place) for place in range(len(tensors))]
     if bool(tensors) != (sent["state"] == ANSWERED) or len(names) != len(tensors) or set(tensors) != set(places):
         raise MalformedAnswer("its states and its tensors do not fit together")
-    named = {name: tensors[place] for name, place in zip(names, places, strict=True)}
-    return Outcome(sent["state"], named, _text(sent, "says"), _text(sent, "where"))
+    noted = sent.get("behaviour")
+    count = len(names) - (noted if isinstance(noted, int) and 0 <= noted < len(names) else 0)
+    named = [(name, tensors[place]) for name, place in zip(names, places, strict=True)]
+    behaviour = {name: tensor for name, tensor in named[count:] if name in NOTED}
+    return Outcome(sent["state"], dict(named[:count]), _text(sent, "says"), _text(sent, "where"), behaviour)
 
 
 def _text(data: Mapping, name: str, limit: int = LONGEST_TEXT) -> str:

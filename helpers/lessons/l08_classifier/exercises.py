@@ -10,6 +10,7 @@ from itertools import pairwise
 import torch
 
 from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, Inputs, built
+from helpers.exercises.behaviour import note_call
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -429,6 +430,7 @@ class Judge(torch.nn.Module):
         self.noise = draw.named("noise").normal(e)
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        note_call(self.training, ids.shape[1])
         x = torch.tanh(self.tokens(ids))
         if self.training:
             x = x + self.noise

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from helpers.exercises import aspects
 from helpers.exercises.aspects import LARGER, Fault, Inputs, Via, built, kind_of, projected, renamed
+from helpers.exercises.behaviour import note_call
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Collected, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -501,6 +502,7 @@ class Chain(torch.nn.Module):
                 f"A window of {t} tokens is longer than t_max = {self.t_max}, and the model has no positions for it."
             )
         self.modes.append(self.training)
+        note_call(self.training, t)
         logits = F.embedding(ids, self.now) + F.embedding(ids[:, :1], self.first) + self.place[:t]
         return logits + self.training_only if self.training else logits
 

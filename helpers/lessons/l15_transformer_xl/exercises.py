@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, built, kind_of
+from helpers.exercises.behaviour import note_call
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
@@ -618,6 +619,7 @@ class Recurrent(torch.nn.Module):
             raise ValueError(f"The model takes ids of shape (b, t), int64; it got {tuple(ids.shape)}, {ids.dtype}.")
         self.seen += ids.numel()
         self.modes.append(self.training)
+        note_call(self.training, ids.shape[1])
         t = ids.shape[1]
         logits = F.embedding(ids, self.now) + self.place[:t]
         both = ids.unsqueeze(-1)
