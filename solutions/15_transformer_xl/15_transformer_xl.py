@@ -115,8 +115,8 @@ for N in (1_000, 100_000):
 #
 # **Exercise 1 · `segments`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Lay a text out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t + i`, and its
-# target is the byte after it. Leave out the bytes at the end that do not fill a segment in every stream.
+# Lay a text of bytes (uint8) out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t +
+# i`, and its target is the byte after it. Leave out the bytes at the end that do not fill a segment in every stream.
 #
 # <details><summary>Hint 1: the streams first</summary>
 #
@@ -208,7 +208,8 @@ plots.diagrams.segment_memory()
 # **Exercise 2 · `extend_memory`** &nbsp; fix · ★★☆ · 5 minutes · 3 points
 #
 # Find the bug and fix it. After a segment, append the segment to the memory and keep the newest m positions, or all if
-# there are fewer. No gradient flows through the memory. m = 0 gives a memory (b, 0, e). Do not call `finished_memory`.
+# there are fewer. No gradient flows through the memory, which may share its storage with x. m = 0 gives a memory (b, 0,
+# e). Do not call `finished_memory`.
 #
 # <details><summary>Hint 1: follow it from the beginning</summary>
 #
@@ -372,8 +373,8 @@ check(relative_shift)
 #
 # **Exercise 4 · `relative_scores`** &nbsp; ★★★ · 8 minutes · 4 points
 #
-# Return the sum of the four terms, divided by √d. Use `finished_shift` (exercise 3), but not `finished_scores` or
-# `TransformerXLBlock`. Entries for keys in the future are masked later, so they may be anything.
+# Return the sum of the four terms, divided by √d. You may use `finished_shift` (exercise 3), but not `finished_scores`
+# or `TransformerXLBlock`. Entries for keys in the future are masked later, so they may be anything.
 #
 # <details><summary>Hint 1: two products</summary>
 #
@@ -460,7 +461,7 @@ plt.show()
 # Causal self-attention with a memory. It has four linear layers without a bias, `to_queries`, `to_keys`, `to_values`
 # and `to_positions`, and `unify` with one, all from e to e; and two parameters `u` and `v`, (h, d), which start at
 # zero. Use `finished_scores`, `split_heads`, `merge_heads` and `sinusoidal_encoding`, and neither `TransformerXLBlock`
-# nor `nn.MultiheadAttention`. The memory may be empty.
+# nor `nn.MultiheadAttention`. The memory may be empty. It needs no gradient, so you may detach it.
 #
 # <details><summary>Hint 1: what is made from what</summary>
 #
@@ -756,9 +757,9 @@ for t_, m_, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3,
 #
 # **Exercise 8 · `streaming_bits`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Return the bits per byte of a text in one pass, as a Python number or a tensor of shape (). Bytes 1 to length − 1 are
-# predicted, each once, in segments of t (the last may be shorter), with a memory of m; each byte goes through the model
-# at most once. Put the model in evaluation mode, and restore its previous mode afterwards.
+# Return the bits per byte of a text (uint8) in one pass, as a Python number or a tensor of shape (). Bytes 1 to
+# length − 1 are predicted, each once, in segments of t (the last may be shorter), with a memory of m; each byte goes
+# through the model at most once. Put the model in evaluation mode, and restore its previous mode afterwards.
 #
 # <details><summary>Hint 1: one segment</summary>
 #

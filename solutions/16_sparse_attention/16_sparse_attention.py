@@ -572,8 +572,8 @@ plots.diagrams.band_chunks()
 #
 # Causal attention in a window of w positions, in chunks, with scores divided by √d. t need not be a multiple of w, w
 # may be larger than t, and scores may be of any size. Use tensors throughout. None of them may have t² entries, not
-# even a mask: with one head, t = 256 and a w near 8, the check refuses t²/2 entries or more. Do not call
-# `flex_attention`.
+# even a mask: with one head, t = 256 and a w near 8, the check refuses t²/2 entries or more. Over chunks you may
+# call `F.scaled_dot_product_attention`, but not `flex_attention`.
 #
 # <details><summary>Hint 1: make it fit</summary>
 #

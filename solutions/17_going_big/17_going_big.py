@@ -272,7 +272,7 @@ table.measure("bfloat16", step, model, optimiser)
 #
 # Mend the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
 # mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be nothing but
-# padding. What was in `.grad` before is cleared.
+# padding: you may skip it. What was in `.grad` before is cleared.
 #
 # The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and `targets`
 # stay unchanged.
@@ -376,8 +376,9 @@ four_checkpoints = "C"
 # **Exercise 2 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
 # Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
-# gradient, and when the block is used twice. The forward pass keeps only x; the block runs again in the backward pass.
-# After each pass the random numbers continue as if the block had run once.
+# gradient, and when the block is used twice. The forward pass keeps only x, beside the block and its parameters; the
+# block runs again in the backward pass, which returns all gradients and leaves `.grad` alone. After each pass the
+# random numbers continue as if the block had run once.
 #
 # `checkpointed` is given: it passes on the parameters that learn (others may be frozen, and some may be unused), and a
 # block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
@@ -618,14 +619,14 @@ plt.show()
 #
 # <details><summary>Hint 1: from means to sums</summary>
 #
-# A worker's mean times its number of tokens is its sum.
+# What is the gradient of the *sum* over a worker's tokens?
 #
 # </details>
 # <details><summary>Hint 2: two workers by hand</summary>
 #
-# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. The gradients of their sums are 6
-# and 10, so the gradient of the mean over four tokens is 4. (`zip(*gradients)` gives, for each parameter, the gradients
-# of all workers.)
+# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. The gradient of the mean over all
+# four tokens is 4; the plain mean of the two would be 6. (`zip(*gradients)` gives, for each parameter, the gradients of
+# all workers.)
 #
 # </details>
 # </div>
@@ -744,13 +745,13 @@ else:
 #
 # **Exercise 5 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Fit a power law to the losses: the least-squares line through their logarithms. Sizes come in any order, and at least
-# two differ. If losses rise with the size, α is below 0.
+# Fit a power law to the losses: the least-squares line through their logarithms, found in any way. Sizes come in any
+# order; some may be equal, but at least two differ. If losses rise with the size, α is below 0.
 #
 # <details><summary>Hint 1: a line</summary>
 #
-# With x = ln N and y = ln L the slope of the least-squares line is $\sum (x - \bar x)(y - \bar y) / \sum (x - \bar
-# x)^2$, and it goes through the point of the means.
+# With x = ln N and y = ln L the law is a line. The slope of the least-squares line is the covariance of x and y over
+# the variance of x, and it goes through the point of the means.
 #
 # </details>
 # <details><summary>Hint 2: two points by hand</summary>

@@ -276,7 +276,8 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 # positions)`; positions continue from those in `past`. Scores are divided by √d.
 #
 # Append the groups' keys, already turned, and values to the cache before anything is copied. `split_heads`,
-# `merge_heads`, `causal_mask` and `masked_softmax` may be used; `nn.MultiheadAttention` and `finished_block` may not.
+# `merge_heads`, `causal_mask`, `masked_softmax` and `F.scaled_dot_product_attention` may be used;
+# `nn.MultiheadAttention` and `finished_block` may not.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
@@ -351,8 +352,8 @@ check(GroupedQueryAttention)
 #
 # The whole model: `tokens`, an embedding; `blocks`, an `nn.ModuleList` with `depth` of `block(config)`; `norm`, a
 # `finished_norm` with the config's ε; and `to_logits`, linear without a bias. A model with `config.tied` has no
-# `to_logits`: its output layer is the table of tokens. The `state_dict` holds nothing else. From a KeyValueCache, block
-# i gets its LayerCache, `cache.layers[i]`.
+# `to_logits`, or None in its place: its output layer is the table of tokens. The `state_dict` holds nothing else. From
+# a KeyValueCache, block i gets its LayerCache, `cache.layers[i]`.
 #
 # <details><summary>Hint 1: what GPT-2 has and a Llama lacks</summary>
 #

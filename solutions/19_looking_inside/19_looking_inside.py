@@ -528,7 +528,7 @@ print("standard deviation of the states:",
 #
 # **Exercise 4 · `logit_lens`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
-# Mend the function: each state has to go through the norm as the last one does.
+# Mend the function: each state has to go through the norm as the last one does. You may use PyTorch's `layer_norm`.
 #
 # <details><summary>Hint 1: look at the sizes</summary>
 #

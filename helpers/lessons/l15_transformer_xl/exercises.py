@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from numbers import Real
 
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, built, kind_of
+from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, Via, built, kind_of
 from helpers.exercises.behaviour import note_call
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
@@ -135,6 +136,7 @@ extend_memory = exercise(
                 "of a long segment": remembered(3, 8, 5),
                 "of a first segment": remembered(None, 8, 5),
                 "with a batch of one": remembered(5, 1, 5, b=1),
+                "of a memory longer than m": remembered(8, 2, 5),
             },
             larger=long_memory(m=size(101, 110)),
             axes="b m e",
@@ -267,7 +269,23 @@ relative_scores = exercise(
 # -------------------------------------------------------------------------------------------- RelativeAttention
 
 
-OF_ANY_WIDTH = module(lambda x, memory=None, h=3: ((x.shape[-1], h), (x,) if memory is None else (x, memory)))
+def separate(*sizes: int) -> Via:
+    """The student's attention of these sizes. Raises Fault where one of its parameters is another by a second name."""
+
+    def via(answer, draw):
+        module, names = built(*sizes)(answer, draw), dict[int, str]()
+        for name, parameter in module.named_parameters(remove_duplicate=False):
+            if id(parameter) in names:
+                raise Fault(f"{name} is the same tensor as {names[id(parameter)]}. Each is a parameter of its own.")
+            names[id(parameter)] = name
+        return module
+
+    return via
+
+
+OF_ANY_WIDTH = module(
+    lambda x, memory=None, h=3: ((x.shape[-1], h), (x,) if memory is None else (x, memory)), by=separate
+)
 
 
 def with_memory(b: int = 2, t: int = 5, m: int = 3) -> Inputs:
@@ -311,12 +329,12 @@ class Remembering:
 
 def remembering(answer: Answer, draw: Draw) -> Remembering:
     """The student's attention, of 2 heads, with a drawn memory."""
-    return Remembering(built(8, 2)(answer, draw), draw.named("memory").normal(2, 3, 8))
+    return Remembering(separate(8, 2)(answer, draw), draw.named("memory").normal(2, 3, 8))
 
 
 def fresh_biases(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """u and v as the constructor leaves them."""
-    learned = dict(answer(12, 3).named_parameters())
+    learned = dict(answer(12, 3).named_parameters(remove_duplicate=False))
     absent = [name for name in ("u", "v") if name not in learned]
     if absent:
         raise Fault(f"Your module has no parameter called {' or '.join(absent)}.")
@@ -345,7 +363,7 @@ relative_attention = exercise(
         "as long as the segment": with_memory(m=5),
     },
     larger=long_segment(remembered=True),
-    via=built(12, 3),
+    via=separate(12, 3),
     aspects=(
         values(
             1.5,
@@ -433,10 +451,20 @@ def later(which: str) -> Probe:
 
 
 def callers_list(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The list of memories and its tensors, after a call."""
-    given = memories(draw, 2, 3)
-    MODEL(answer, draw)(draw.integers(0, 11, 2, 4), given, 5)
-    return {f"input {place}": memory for place, memory in enumerate(given)}
+    """The ids, the list of memories and its tensors, after a call."""
+    ids, given = draw.integers(0, 11, 2, 4), memories(draw, 2, 3)
+    MODEL(answer, draw)(ids, given, 5)
+    return {"the ids": ids} | {f"memory {place}": memory for place, memory in enumerate(given)}
+
+
+def detached(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Does a gradient flow back from the memories that the model returns?"""
+    results, model = {}, MODEL(answer, draw)
+    for said, given in (("at the beginning", None), ("later", memories(draw, 2, 3))):
+        named = parts_of(model(draw.integers(0, 11, 2, 4), given, 5))
+        found = [memory for name, memory in named.items() if name != "logits"]
+        results[said] = torch.tensor([any(isinstance(m, torch.Tensor) and m.requires_grad for m in found)])
+    return results
 
 
 def learning(answer: Answer, draw: Draw) -> Remembering:
@@ -465,8 +493,8 @@ def ids_and_memories(draw: Draw) -> tuple[torch.Tensor, ...]:
 
 
 CHANGED = (
-    "Your model changes what it was given: after the call, the caller's list holds other memories. Make a list of your"
-    " own, and leave the tensors in the old one as they are."
+    "After the call the ids, the caller's list or a memory in it are not what they were. Make a list of your own, and"
+    " leave all tensors that you are given as they are."
 )
 
 transformer_xl = exercise(
@@ -483,9 +511,10 @@ transformer_xl = exercise(
         Aspect("logits of a first segment", 0.5, segment(FIRST, "logits"), axes="b t n", picture=True),
         Aspect("memory of a first segment", 0.5, segment(FIRST, "memory"), axes="b m e"),
         Aspect("logits with a memory", 1, later("logits"), axes="b t n", picture=True),
-        Aspect("memory after a memory", 0.75, later("memory"), axes="b m e"),
+        Aspect("memory after a memory", 0.5, later("memory"), axes="b m e"),
         Aspect("m = 0", 0.25, segment(KEEPING_NOTHING)),
         gradient(0.5, given=case(ints(2, 4, below=7)), via=learning, weights=True),
+        Aspect("no gradient through the memory", 0.25, detached, side=True, missed=DETACHED),
         Aspect(LEFT_ALONE, 0.25, callers_list, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
         any_device(0.25, given=ids_and_memories, via=logits_on),
     ),
@@ -499,7 +528,7 @@ def reached(cases: Callable[[Draw], Iterable[tuple[int, int, int]]]) -> Probe:
 
     def probe(answer, draw):
         counts = [answer(*case) for case in cases(draw)]
-        wrong = [count for count in counts if isinstance(count, bool) or not isinstance(count, (int, float))]
+        wrong = [count for count in counts if isinstance(count, bool) or not isinstance(count, Real)]
         if wrong:
             raise Fault(f"A number of positions is a whole number; your function returns {kind_of(wrong[0])}.")
         return torch.tensor([float(count) for count in counts])
@@ -552,17 +581,15 @@ EVEN = (
     "Here m is a whole number of segments. The first block sees t − 1 + m positions, and each further block reaches as"
     " far again as the memory is long."
 )
-ODD = (
-    "Here m is no whole number of segments. Of the oldest segment in the memory only a part is remembered, but each of"
-    " its states has seen that segment from its first position on, and what was remembered before it."
-)
-BARE = "Without a memory nothing crosses the border of a segment, whatever the depth."
+ODD = "Here m is no whole number of segments. With t = 4 and m = 6 the number is 9 for one block, and 17 for two."
+BARE = "Without a memory only the t − 1 positions before it in its segment count, whatever the depth."
 
 reach = exercise(
     "reach",
     stars=2,
     minutes=6,
     aspects=(
+        Aspect("one block", 0.5, reached(one_block), missed=SINGLE),
         Aspect(
             "memories of whole segments",
             1,
@@ -575,7 +602,6 @@ reach = exercise(
             with_larger(reached(parts_of_segments), reached(deep(part=True))),
             missed=ODD,
         ),
-        Aspect("one block", 0.5, reached(one_block), missed=SINGLE),
         Aspect("no memory", 0.5, reached(no_segment), side=True, missed=BARE),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import torch
@@ -88,7 +89,7 @@ MADE_WHERE_ASKED = any_device(
     given=case(THERE),
     via=lambda answer, draw: lambda device: answer(5, 2, device=device),
     missed=(
-        "Your mask ends up on the CPU, whatever device it was asked for. Hand `device` on to each function that makes a"
+        "Your mask has to be made on the device that is asked for. Hand `device` on to each function that makes a"
         " tensor."
     ),
 )
@@ -211,9 +212,9 @@ fixed_masks = exercise(
 def count_of(answer: Answer, kind: str, t: int, size: int) -> int | float:
     """How many pairs the student counts."""
     count = answer(kind, t, size)
-    if isinstance(count, bool) or not isinstance(count, (int, float)):
+    if isinstance(count, bool) or not isinstance(count, Real):
         raise Fault(f"A number of pairs is a whole number; your function returns {kind_of(count)}.")
-    return count
+    return count if isinstance(count, (int, float)) else float(count)
 
 
 def counted(kind: str) -> Probe:
@@ -646,7 +647,11 @@ merge = exercise(
             0.5,
             given=as_six(two_parts(2, 3)),
             via=normalised,
-            also={"with a part that saw nothing": as_six(lambda draw: (part(draw, 2, 3), nothing(draw, 2, 3)))},
+            also={
+                "with a part that saw nothing": as_six(lambda draw: (part(draw, 2, 3), nothing(draw, 2, 3))),
+                "on the other side": as_six(lambda draw: (nothing(draw, 2, 3), part(draw, 2, 3))),
+                "with large and small scores": as_six(two_parts(2, 3, high=500.0, apart=30.0)),
+            },
         ),
         input_left_alone(0.25, given=as_six(some_and_nothing), via=normalised),
         any_device(0.5, given=as_six(two_parts(2, 3)), via=normalised),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import torch
@@ -207,6 +208,19 @@ FIVE_VECTORS = normal(5, 4)
 OUTPUT, RANDOM = "the output", "the random numbers after each pass"
 
 
+def with_gradient(y: object, needs: bool = True) -> None:
+    """Raises Fault where it is no output from which a gradient flows back. needs: x needs one too."""
+    if not isinstance(y, torch.Tensor):
+        raise Fault(f"Your function has to return the block's output; it returns {kind_of(y)}.")
+    if not y.requires_grad:
+        raise Fault(
+            "No gradient flows back from your output."
+            if needs
+            else "Where x needs no gradient, none flows back from your output: the parameters would not learn. What"
+            " goes into a Function's apply decides whether its output has a gradient."
+        )
+
+
 def both_passes(
     answer: Answer,
     draw: Draw,
@@ -232,15 +246,7 @@ def both_passes(
         for _ in range(times - 1):
             y = answer(block, y)
         between = torch.randint(0, 2**31, (2,))
-        if not isinstance(y, torch.Tensor):
-            raise Fault(f"Your function has to return the block's output; it returns {kind_of(y)}.")
-        if not y.requires_grad:
-            raise Fault(
-                "No gradient flows back from your output."
-                if needs
-                else "Where x needs no gradient, none flows back from your output: the parameters would not learn. What"
-                " goes into a Function's apply decides whether its output has a gradient."
-            )
+        with_gradient(y, needs)
         if block.recorded[:1] == [True]:
             raise Fault(
                 "Autograd records the block's first run, so all that it computes is kept. The forward pass keeps x"
@@ -284,6 +290,25 @@ def checkpointing(name: str, points: float, cases: dict[str, dict], random: bool
     return Aspect(name, points, probe, rtol=1e-3, atol=1e-4, kind=Kind.ASKED_GRADIENT, kinds=outputs)
 
 
+def returned_gradients(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """All gradients as `torch.autograd.grad` finds them, which looks into no `.grad`."""
+    x = FIVE_VECTORS(draw).requires_grad_()
+    block: Any = fill(Noisy(4, dropout=False).to(draw.device), draw)
+    y = answer(block, x)
+    with_gradient(y)
+    leaves = {"x": x, **dict(block.named_parameters())}
+    slope = draw.named("slope").normal(*y.shape)
+    gradients = torch.autograd.grad(y, list(leaves.values()), slope, allow_unused=True)
+    filled = [name for name, leaf in leaves.items() if leaf.grad is not None]
+    if filled:
+        raise Fault(
+            f"Your backward pass writes into the `.grad` of {filled[0]}. It has to return the gradients; autograd adds"
+            " them to `.grad`, where that is asked for."
+        )
+    pairs = zip(leaves.items(), gradients, strict=True)
+    return {f"the gradient of {name}": torch.zeros_like(leaf) if g is None else g for (name, leaf), g in pairs}
+
+
 def under_autocast(answer: Answer, draw: Draw) -> torch.Tensor:
     """Whether the second run has the autocast of the first, both where it was on and where it was off."""
     kind = draw.device.type
@@ -315,7 +340,7 @@ checkpointed = exercise(
     aspects=(
         checkpointing(
             "output and gradients",
-            2,
+            1.75,
             {
                 "without dropout": {},
                 "with a batch of one": {"x": normal(1, 3, 6)},
@@ -332,8 +357,9 @@ checkpointed = exercise(
                 "with the block twice in a row": {"dropout": True, "times": 2},
             },
         ),
-        checkpointing("an input that needs no gradient", 0.75, {"without dropout": {"needs": False}}),
+        checkpointing("an input that needs no gradient", 0.5, {"without dropout": {"needs": False}}),
         checkpointing("frozen and unused parameters", 0.25, {"without dropout": {"partly": True}}),
+        Aspect("gradients returned", 0.5, returned_gradients, rtol=1e-3, atol=1e-4, kind=Kind.ASKED_GRADIENT),
         Aspect("autocast", 0.5, under_autocast, side=True),
         checkpointing("random numbers afterwards", 0.5, {"in training": {"dropout": True}}, random=True),
     ),
@@ -348,7 +374,7 @@ def numbers(names: tuple[str, str], returned: Answer) -> list[float]:
     for name, one in zip(names, all_of(names, returned), strict=True):
         if isinstance(one, torch.Tensor) and one.numel() == 1:
             one = one.item()
-        if isinstance(one, bool) or not isinstance(one, (int, float)):
+        if isinstance(one, bool) or not isinstance(one, Real):
             raise Fault(f"`{name}` has to be a number; your function returns {kind_of(one)}.")
         floats.append(float(one))
     return floats
@@ -465,18 +491,19 @@ def many_workers(draw: Draw) -> tuple[list[list[torch.Tensor]], list[int]]:
     return gradients, draw.integers(1, 5000, workers).tolist()
 
 
-def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor] | torch.Tensor:
     """The workers' own gradients after the call."""
     gradients = drawn_gradients(draw, 3)
     answer(gradients, different(draw, 3))
-    return {f"worker {w}, parameter {p}": g for w, own in enumerate(gradients) for p, g in enumerate(own)}
+    left = {f"worker {w}, parameter {p}": g for w, own in enumerate(gradients) for p, g in enumerate(own)}
+    return left or torch.zeros(0)
 
 
 SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
 NO_TOKEN = "A worker without a token adds nothing to the sum, and nothing to the number of tokens."
 CHANGED = (
-    "Your code changes the workers' own gradients in place. Look for +=, *=, /=, an assignment to x[...], or a method"
-    " whose name ends in _."
+    "After the call the workers' own gradients are not what they were. Look for +=, *=, /=, an assignment to x[...], a"
+    " method whose name ends in _, or a change of the lists, such as pop."
 )
 
 averaged = exercise(
@@ -497,9 +524,13 @@ Points = tuple[list[int], list[float]]
 
 
 def fitted(
-    name: str, points: float, measured: Callable[[Draw], Points], missed: str = "", larger: bool = False
+    name: str,
+    points: float,
+    measured: Callable[[Draw], Points],
+    missed: str = "",
+    also: Mapping[str, Callable[[Draw], Points]] | None = None,
 ) -> Aspect:
-    """a and α for three drawn sets of sizes and losses. larger: for one set of many sizes too."""
+    """a and α for three drawn sets of sizes and losses, and for every further one of `also`."""
 
     def laws(answer: Answer, *measurements: Points) -> dict[str, torch.Tensor]:
         found = [numbers(("a", "alpha"), answer(*some)) for some in measurements]
@@ -507,8 +538,7 @@ def fitted(
 
     def probe(answer, draw):
         results = laws(answer, *(measured(draw.named(f"{k}")) for k in range(3)))
-        further = {LARGER: many_sizes} if larger else {}
-        return together(results, further, draw, lambda measurements: laws(answer, measurements))
+        return together(results, also or {}, draw, lambda measurements: laws(answer, measurements))
 
     return Aspect(name, points, probe, missed=missed)
 
@@ -533,15 +563,27 @@ def near_a_line(draw: Draw, sizes: list[int]) -> Points:
 
 
 def few_sizes(count: int) -> Callable[[Draw], Points]:
-    """So many sizes, in any order, near a power law."""
-    return lambda draw: near_a_line(
-        draw, [drawn_sizes(draw, count)[place] for place in draw.permutation(count).tolist()]
-    )
+    """So many sizes, from small to large, near a power law."""
+    return lambda draw: near_a_line(draw, drawn_sizes(draw, count))
+
+
+def in_another_order(draw: Draw) -> Points:
+    """Four sizes with the losses of a power law, neither from small to large nor the other way round."""
+    a, alpha, first = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item(), draw.number(0, 2)
+    small, *others = drawn_sizes(draw, 4)
+    sizes = [others[first], small, *others[:first], *others[first + 1 :]]
+    return sizes, [a * size**-alpha for size in sizes]
+
+
+def with_a_size_twice(draw: Draw) -> Points:
+    """Four models, of which two have the same size and different losses."""
+    sizes = drawn_sizes(draw, 3)
+    return near_a_line(draw, [sizes[0], sizes[1], sizes[1], sizes[2]])
 
 
 def many_sizes(draw: Draw) -> Points:
-    """Many sizes over ten orders of magnitude, near a power law."""
-    return near_a_line(draw, [int(10**power) for power in draw.uniform(2, 12, draw.number(40, 70)).tolist()])
+    """Many sizes over ten orders of magnitude, from small to large, near a power law."""
+    return near_a_line(draw, sorted(int(10**power) for power in draw.uniform(2, 12, draw.number(40, 70)).tolist()))
 
 
 def rising(draw: Draw) -> Points:
@@ -549,6 +591,7 @@ def rising(draw: Draw) -> Points:
     return drawn_sizes(draw, 3), draw.uniform(1, 2, 3).cumsum(0).tolist()
 
 
+PAIRS = "Here the sizes are in no order, or one comes twice. Each loss belongs to the size at the same place."
 NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
 THROUGH = "Through two points there is one line: here the power law has to pass through both."
 
@@ -558,7 +601,8 @@ fit_power_law = exercise(
     minutes=8,
     aspects=(
         fitted("losses on a power law", 1, on_a_line),
-        fitted("losses near one", 1.5, few_sizes(5), NEAREST, larger=True),
+        fitted("losses near one", 1, few_sizes(5), NEAREST, {LARGER: many_sizes}),
+        fitted("sizes in any order", 0.5, in_another_order, PAIRS, {"with one size twice": with_a_size_twice}),
         fitted("two sizes", 0.25, few_sizes(2), THROUGH),
         fitted("losses that rise", 0.25, rising),
     ),

@@ -68,7 +68,7 @@ rms_norm = exercise(
     larger=case(heavy(5, size(9, 16), 3, size(24, 48))),
     via=OF_ANY_SIZE,
     aspects=(
-        values(1.5, axes="b t e", picture=True),
+        values(1.25, axes="b t e", picture=True),
         values(
             0.5,
             given=case(normal(2, 3, 10, std=0.5), 0.5),
@@ -79,6 +79,7 @@ rms_norm = exercise(
         Aspect("the type of x", 0.5, in_other_types, axes="b t e", rtol=COARSE, atol=COARSE, dtype=True),
         gradient(0.25, given=case(normal(2, 3, 6)), via=NORM, weights=True),
         input_left_alone(0.25, given=case(normal(2, 3, 6))),
+        any_device(0.25, given=case(normal(2, 3, 6)), via=NORM),
     ),
 )
 
@@ -98,9 +99,11 @@ swiglu = exercise(
     larger=case(heavy(5, size(9, 16), 3, size(24, 48)), size(49, 80)),
     via=OF_ANY_SIZE,
     aspects=(
-        values(1, axes="b t e", picture=True),
+        values(0.75, axes="b t e", picture=True),
         gradient(0.5, given=case(normal(2, 3, 8)), via=built(8, 3), weights=True),
-        parameters(0.5, via=built(8, 3)),
+        parameters(0.25, via=built(8, 3)),
+        input_left_alone(0.25),
+        any_device(0.25, given=case(normal(2, 3, 8)), via=built(8, 3)),
     ),
 )
 
@@ -146,6 +149,21 @@ def cached(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {"keys": past.keys[:, :, : past.length], "values": past.values[:, :, : past.length]}
 
 
+def with_and_without_cache(answer: Answer, draw: Draw) -> torch.nn.Module:
+    """The student's attention as a module that reads its input at once, and again in pieces with a cache."""
+    from helpers.parts.gpt2 import LayerCache
+
+    class Both(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = ATTENTION(answer, draw)
+
+        def forward(self, x):
+            return torch.cat([self.layer(x), pieces_through(self.layer, x, LayerCache(9), (3, 1))])
+
+    return Both()
+
+
 def many_heads(draw: Draw) -> tuple[torch.Tensor, int, int]:
     """x (b, t, e), of many heads and positions, with h and the number of groups."""
     groups, heads_to_a_group = draw.number(3, 5), draw.number(3, 5)
@@ -178,7 +196,7 @@ grouped_query_attention = exercise(
     larger=many_heads,
     via=OF_ANY_SIZE,
     aspects=(
-        values(1.5, axes="b t e", picture=True),
+        values(1.25, axes="b t e", picture=True),
         values(0.25, given=case(normal(2, 4, 12), 3, 1), name="a single group", axes="b t e"),
         values(0.5, given=case(normal(2, 4, 24), 6, 2), name="three heads to a group", axes="b t e"),
         values(0.25, given=case(normal(2, 4, 20), 2, 2), name="as many groups as heads", axes="b t e"),
@@ -186,7 +204,8 @@ grouped_query_attention = exercise(
         Aspect("what the cache holds", 0.5, cached, axes="b g s d"),
         gradient(0.5, given=case(normal(2, 4, 24)), via=ATTENTION, weights=True),
         parameters(0.25, via=ATTENTION),
-        any_device(0.25, given=case(normal(2, 4, 24)), via=ATTENTION),
+        input_left_alone(0.25),
+        any_device(0.25, given=case(normal(2, 4, 24)), via=with_and_without_cache),
     ),
 )
 
@@ -309,9 +328,9 @@ llama = exercise(
     larger=deeper,
     via=module(lambda ids, sizes: (config_and_block(sizes), (ids,))),
     aspects=(
-        values(0.75, name="logits", axes="b t n", picture=True),
+        values(0.5, name="logits", axes="b t n", picture=True),
         values(
-            0.5,
+            0.25,
             given=case(ints(2, 4, below=7), TIED),
             name="a tied table",
             also={"with a batch of one": case(ints(1, 3, below=7), TIED)},
@@ -323,6 +342,8 @@ llama = exercise(
         gradient(0.25, given=case(ints(2, 4, below=7)), name="gradient of a tied table", via=TIED_MODEL, weights=True),
         whole_state(0.25, "parameters", MODEL),
         whole_state(0.25, "parameters of a tied model", TIED_MODEL),
+        input_left_alone(0.25),
+        any_device(0.25, given=case(ints(2, 4, below=9)), via=MODEL),
     ),
 )
 
@@ -381,12 +402,13 @@ route = exercise(
     aspects=(
         routed(1, "weights", axes="token k"),
         routed(0.5, "experts", axes="token k", dtype=True),
-        routed(1, "balance"),
+        routed(0.75, "balance"),
         Aspect("even and uneven", 0.5, uneven),
         routed(0.25, "balance", LONE, "one token, or one expert"),
         gradient(0.25, of="balance", name="gradient of the balance"),
         gradient(0.25, of="weights", name="gradient of the weights"),
         input_left_alone(0.25),
+        any_device(0.25, of="balance"),
     ),
 )
 
