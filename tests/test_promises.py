@@ -23,7 +23,7 @@ def test_what_a_card_promises_is_tested(source):
 class WithoutAspects:
     """Lesson 3 with one exercise whose aspects of these names are gone."""
 
-    name, cells, cells_as_written = LESSON.name, LESSON.cells, LESSON.cells_as_written
+    name, cells, cells_as_written, read = LESSON.name, LESSON.cells, LESSON.cells_as_written, LESSON.read
 
     def __init__(self, exercise, *gone):
         left = [aspect for aspect in LESSON.lesson[exercise].aspects if aspect.name not in gone]

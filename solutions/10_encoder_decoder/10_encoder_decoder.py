@@ -252,7 +252,8 @@ plt.show()
 # Write `forward`, and leave `__init__` as it is. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4. You
 # may call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask has the same meaning as ours and has to
 # broadcast against (b, h, t, s). Do not call `nn.MultiheadAttention` or the finished cross-attention here. The mask may
-# hide any positions, or be None. Gradients must flow to both inputs and to all weights.
+# hide any positions of a sentence but leaves at least one, or it is None. Gradients must flow to both inputs and to all
+# weights.
 #
 # <details><summary>Hint 1: queries, keys, values</summary>
 #
@@ -878,7 +879,8 @@ def smoothed_loss(logits, targets, smoothing, pad):
     among all other tokens but the padding.
 
     logits: (b, t, n). targets: (b, t), ids. smoothing: from 0 to 1. pad: id of the padding.
-    Returns (): the mean over the targets that are no padding.
+    Returns (): the mean over the targets that are no padding, of which there is at least
+    one.
     """
     ### BEGIN SOLUTION
     n = logits.shape[-1]

@@ -173,7 +173,8 @@ print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 def learn_merges(words, count):
     """The pairs that byte-pair encoding joins, in the order in which it joins them.
 
-    words: list of str, each as often as it occurs. count: how many pairs at most.
+    words: list of str, each as often as it occurs; may be empty. count: how many pairs at
+    most.
     Returns a list of pairs (left, right), both str.
     """
     occurrences = Counter(words)
@@ -233,7 +234,8 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
 # the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are the symbols that would have
 # been left of it after the last round of `learn_merges`, had it been among the words. At the end no learned pair
-# remains in a piece, and nothing is joined across pieces.
+# remains in a piece, and nothing is joined across pieces. In the check, as after `learn_merges`, no symbol is made before
+# its parts, and each is made in one way only.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -252,7 +254,7 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 
 # %% nbgrader={"grade": false, "grade_id": "encode", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def encode(text, merges, vocabulary):
-    """The ids of a text.
+    """The ids of a text, which may be empty.
 
     merges: list of pairs (left, right), the first learned first.
     vocabulary: dict from symbol to id. Returns a list of int.
@@ -620,12 +622,14 @@ check.prediction("perplexity_of_merges", perplexity_of_merges)
 #
 # <details><summary>Hint 1: from a mean to a sum</summary>
 #
-# All tokens together cost loss × tokens nats. One bit is ln 2 nats.
+# Two tokens cost 1 nat and 5 nats. What does the text cost, and what does the function get to know of it? The surprise
+# of a coin toss is one bit, or ln 2 nats.
 #
 # </details>
-# <details><summary>Hint 2: how many bytes</summary>
+# <details><summary>Hint 2: a text by hand</summary>
 #
-# `len("é")` is 1, a character; `len("é".encode())` is 2, its bytes.
+# Let "né" be two tokens, with a mean of 3 ln 2 nats. That is 3 bits for each token and 6 for the text. The text has
+# three bytes, two of them for é: `len("é")` is 1, `len("é".encode())` is 2. So it takes 2 bits per byte.
 #
 # </details>
 # </div>
@@ -634,8 +638,8 @@ check.prediction("perplexity_of_merges", perplexity_of_merges)
 def bits_per_byte_of(loss, tokens, text):
     """The surprise of a text in bits per byte.
 
-    loss: mean cross-entropy of a token, in nats. tokens: how many were predicted. text: str.
-    Returns one number.
+    loss: mean cross-entropy of a token, in nats, a float. tokens: how many were predicted.
+    text: str. Returns one number.
     """
     ### BEGIN SOLUTION
     return loss * tokens / math.log(2) / len(text.encode())

@@ -151,7 +151,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: any axes in front</summary>
 #
-# With x of shape (5, 7, 4) and a matrix of shape (4, 6), `x @ matrix` is (5, 7, 6). With x of shape (4,) it is (6,).
+# With x of shape (5, 7, 4) and a matrix of shape (4, 6), `x @ matrix` is (5, 7, 6). With x of shape (9, 4) it is (9,
+# 6).
 #
 # </details>
 # </div>
@@ -168,7 +169,7 @@ class Conv1D(nn.Module):
         ### END SOLUTION
 
     def forward(self, x):
-        """x: (..., n_in). Returns (..., n_out)."""
+        """x: (..., n_in), of two axes or more. Returns (..., n_out)."""
         ### BEGIN SOLUTION
         return x @ self.weight + self.bias
         ### END SOLUTION
@@ -204,8 +205,8 @@ print(f"largest distance from the exact one: {apart:.5f}")
 # **Exercise 2 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
 #
 # Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`.
-# `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given. Gradients must reach x and every parameter, x
-# stays unchanged, and new tensors are created on its device.
+# `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given. The check calls `forward` alone. Gradients must
+# reach x and every parameter, x stays unchanged, and new tensors are created on its device.
 #
 # <details><summary>Hint 1: three from one</summary>
 #
@@ -286,7 +287,8 @@ check(GPT2Block)
 # Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm`
 # (`nn.LayerNorm` with config.epsilon), and use them in `forward`. The sizes are config.n, config.t_max, config.e and
 # config.depth. The model has no other parameters: the output head is the weight of `tokens` itself, not a copy of it,
-# and has no bias. Gradients must reach every parameter, and new tensors are created on the device of the ids.
+# and has no bias. (An nn.Linear that holds this very weight adds no parameter.) Gradients must reach every parameter,
+# and new tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: the positions</summary>
 #
@@ -431,8 +433,8 @@ print(f"{len(published)} tensors")
 #
 # **Exercise 4 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return a new dict with the same tensors under our names, without the masks and without the head, for files with and
-# without the prefix. The caller's dict stays unchanged.
+# Return a new dict with the same tensors, or copies of them, under our names, without the masks and without the head,
+# for files with and without the prefix. The caller's dict stays unchanged.
 #
 # <details><summary>Hint 1: a prefix and an ending</summary>
 #
@@ -820,9 +822,10 @@ print("kept by now:", past.length, "positions")
 # **Exercise 7 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
 # Continue a text greedily, each time with the most probable token. First the whole prompt goes through the blocks, then
-# each new token alone, at its own position, so every token goes through the model at most once. Return the new tokens
-# without the prompt. `cache.layers[k]` is the part of the cache that block k takes as its second argument;
-# `cache.length` is how many positions have been read. New tensors are created on the device of the ids.
+# each new token alone, at its own position, so every token goes through the model at most once. The prompt may also go
+# through in parts, and the last new token may be read, too. Return the new tokens without the prompt. `cache.layers[k]`
+# is the part of the cache that block k takes as its second argument; `cache.length` is how many positions have been
+# read. New tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: one round</summary>
 #
@@ -943,8 +946,8 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # </details>
 # <details><summary>Hint 2: without a loop</summary>
 #
-# `weights.diagonal(offset, -2, -1)` gives the entries (i, i + offset) of the last two axes, for a negative offset from
-# i = −offset on. Look at its first entry before you take the mean.
+# The text A B A B has the period 2, and the entries (2, 1) and (3, 2) count. `weights.diagonal(-1, -2, -1)`, along the
+# last two axes, gives the entries (1, 0), (2, 1) and (3, 2). Which token is at position 1, and has it come before?
 #
 # </details>
 # </div>
@@ -953,8 +956,8 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 def induction_score(weights, period):
     """How much each head looks at what followed the same token before.
 
-    weights: (..., t, t), of a text that repeats after `period` tokens, t > period.
-    Returns (...).
+    weights: (..., t, t), of a text that repeats after `period` tokens. period: from 2 to
+    t − 1. Returns (...).
     """
     ### BEGIN SOLUTION
     return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(dim=-1)

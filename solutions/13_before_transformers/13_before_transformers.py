@@ -257,7 +257,7 @@ for name, found in gated.items():
 def sentence_vector(outputs, lengths):
     """One vector for a whole sentence, from a reader in both directions.
 
-    outputs: (b, t, 2e), in each the forward half first. lengths: (b,), integers from 1 to t.
+    outputs: (b, t, 2e), in each the forward half first. lengths: (b,), int64, from 1 to t.
     Returns (b, 2e).
     """
     ### BEGIN SOLUTION
@@ -855,14 +855,14 @@ with torch.no_grad():
 #
 # <details><summary>Hint 1: one pair first</summary>
 #
-# Apply log σ to each of the k products with the negatives, and only then add them up. `F.logsigmoid(z)` is log σ(z),
-# and it is finite for any z.
+# What does the formula do to each product before it adds up? `F.logsigmoid(z)` is log σ(z), and it is finite for any z.
 #
 # </details>
 # <details><summary>Hint 2: one pair by hand</summary>
 #
-# With u · w = 2 and two negatives, u · w₁ = 1 and u · w₂ = −3, the loss is −log σ(2) − log σ(−1) − log σ(3) = 0.127 +
-# 1.313 + 0.049 = 1.489. In a batch the first product is (b,), and those with the negatives are (b, k).
+# Let u · w = 2, and let there be one negative with u · w₁ = 1. Then σ(2) = 0.881 and σ(−1) = 0.269, and the loss is
+# −log 0.881 − log 0.269 = 0.127 + 1.313 = 1.440. In a batch the first product is (b,), and those with the negatives
+# are (b, k).
 #
 # </details>
 # </div>
@@ -987,7 +987,7 @@ plots.diagrams.two_readers()
 def read_backwards(x, lengths):
     """Each row in reverse order within its length; its padding stays as it is.
 
-    x: (b, t, e). lengths: (b,), integers from 1 to t. Returns (b, t, e).
+    x: (b, t, e). lengths: (b,), int64, from 1 to t. Returns (b, t, e).
     """
     ### BEGIN SOLUTION
     places = torch.arange(x.shape[1], device=x.device)         # (t,)
@@ -1047,8 +1047,8 @@ print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal a
 #
 # Write `layers` and `loss`. The constructor is done: both readers share one table of vectors and one output layer, and
 # each has LSTMs of its own. Use `finished_parts.read_backwards(x, lengths)`, exercise 7. What `layers` returns at
-# padding does not matter. Keep no state of an LSTM from one call to the next. `loss` calls `self.layers` and uses its
-# result.
+# padding does not matter. Do not use `pack_padded_sequence`. Keep no state of an LSTM from one call to the next. `loss`
+# calls `self.layers` and uses its result.
 #
 # <details><summary>Hint 1: two readers</summary>
 #
@@ -1083,8 +1083,8 @@ class BiLanguageModel(nn.Module):
         )
 
     def layers(self, ids, lengths):
-        """ids: (b, t). lengths: (b,). Returns (b, depth + 1, t, 2e), in each layer the
-        forward half first. Layer 0 is the word's vector, twice.
+        """ids: (b, t). lengths: (b,), int64. Returns (b, depth + 1, t, 2e), in each layer
+        the forward half first. Layer 0 is the word's vector, twice.
         """
         ### BEGIN SOLUTION
         x = self.tokens(ids)                                        # (b, t, e)

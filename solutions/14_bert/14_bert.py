@@ -686,8 +686,9 @@ for text in ("[MASK] the plot is slow, the cast is good",
 #
 # **Exercise 6 · `rename_bert`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return a new dict with the same tensors under our names, without `position_ids` and without the heads. It has to work
-# for files of all these kinds. The caller's dict stays unchanged.
+# Return a new dict with the same tensors, or copies of them, under our names, without `position_ids` and without the
+# heads. It has to work for files of all these kinds, and a file may differ in several ways at once. The caller's dict
+# stays unchanged.
 #
 # <details><summary>Hint 1: pieces of names</summary>
 #

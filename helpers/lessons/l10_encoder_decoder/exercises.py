@@ -437,8 +437,8 @@ encoder_decoder = exercise(
             forced(0.0),
             rtol=1e-4,
             missed=(
-                "The decoder reads the sentence without its last token and has to predict it without its first; targets"
-                " that are `pad` do not count."
+                "Remember: the decoder reads the sentence without its last token and has to predict it without its"
+                " first; targets that are `pad` do not count."
             ),
         ),
         Aspect("smoothing handed on", 0.5, with_larger(forced(0.3, 0.7), forced_at_length), rtol=1e-4),
@@ -529,12 +529,13 @@ smoothed_loss = exercise(
             0.5,
             name="logits far apart",
             given=far_apart(0.2),
-            also={"with one sentence": far_apart(0.3, b=1)},
+            also={
+                "with one sentence": far_apart(0.3, b=1),
+                "without smoothing": far_apart(0.0),
+                "with smoothing 1": far_apart(1.0),
+            },
             rtol=1e-4,
-            missed=(
-                "Some probabilities here are too small for float32, yet their logarithms count: compute the logarithms"
-                " without the probabilities."
-            ),
+            missed="Remember: some probabilities here are too small for float32, yet their logarithms count.",
         ),
         gradient(0.5, via=hundredfold, also={"with padding between the words": padded_targets_between(0.3)}),
         input_left_alone(0.5),
@@ -792,8 +793,8 @@ beam_search = exercise(
             axes="sentence t",
             filler=END_OF_ROW,
             missed=(
-                "Where beams finish at different times, your search finds other sentences. Every beam that finishes is"
-                " kept with its score and gives up its place: when two finish in one step, the width falls by two."
+                "Beams finish at different times here. Every beam that finishes is kept with its score and gives up its"
+                " place: when two finish in one step, the width falls by two."
             ),
         ),
         Aspect(

@@ -155,10 +155,16 @@ def mixed(draw: Draw, words: list[str]) -> list[str]:
 
 
 def from_a_text(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The merges of a drawn text, and of words in which one symbol ends as another one: "ab c" holds "b c"."""
+    """The merges of two words, to be gone through by hand; of a drawn text; and of words with symbols that end alike.
+
+    In the first word, "abcab", a pair stands twice. Where one symbol ends as another one does, "ab c" holds "b c".
+    """
     a, b, c = (chr(97 + i) for i in draw.named("ends").permutation(26)[:3].tolist())
     ends = mixed(draw.named("order"), [a + b] * 10 + [b + c] * 8 + [a + b + c] * 3)
+    twice, short = a + b + c + a + b, c + a + b
+    by_hand = pairs_as_text(answer, mixed(draw.named("by hand"), [twice] * 5 + [short] * 2), 3)
     return {
+        f"for {twice!r} five times and {short!r} twice": by_hand,
         "in a drawn text": pairs_as_text(answer, drawn_words(draw), 9),
         "with symbols that end alike": pairs_as_text(answer, ends, 3),
     }
@@ -222,8 +228,8 @@ learn_merges = exercise(
             1.5,
             with_larger(from_a_text, from_a_long_text),
             missed=(
-                "Your pairs differ from the right ones. Take a text of two short words and go through it by hand, pair"
-                " by pair."
+                "Go through a text of two short words by hand, round by round: which pairs are counted, and where are"
+                " they joined?"
             ),
         ),
         Aspect(
@@ -231,21 +237,23 @@ learn_merges = exercise(
             0.5,
             from_repeated_pairs,
             missed=(
-                "Some pairs are counted too often or not often enough. A pair counts at every place in a word,"
-                " overlapping ones too, and a word counts as often as it occurs."
+                "Remember: a pair counts at every place in a word, overlapping ones too, and a word counts as often as"
+                " it occurs."
             ),
         ),
         Aspect(
             "ties",
             0.5,
             from_pairs_that_tie,
-            missed="Of several pairs that are equally frequent, the lexicographically smallest one comes first.",
+            missed=(
+                "Remember: of several pairs that are equally frequent, the lexicographically smallest one comes first."
+            ),
         ),
         Aspect(
             "nothing left to merge",
             0.5,
             from_too_few,
-            missed="When `count` is larger than the number of pairs that occur at least twice, return those that do.",
+            missed="Remember: as soon as no pair occurs at least twice, return the pairs found so far.",
         ),
     ),
 )
@@ -300,14 +308,24 @@ def many_long_words(answer: Answer, draw: Draw) -> torch.Tensor:
     return a_list_of_ids(answer(drawn_text(draw, EIGHT_LETTERS, draw.number(40, 60), 40), merges, vocabulary))
 
 
-def competing_pairs(answer: Answer, draw: Draw) -> torch.Tensor:
-    """The ids of words in which every other order of joining, and every pair left out, gives other symbols."""
+def competing_pairs(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The ids of pieces in which every other order of joining, and every pair left out, gives other symbols.
+
+    Two can be gone through by hand. In the second, "abcd", two pairs are known at first, and once the better one is
+    joined, the other is no longer the best.
+    """
     a, b, c, d, x = (chr(97 + i) for i in draw.permutation(26)[:5].tolist())
+    by_hand = {a + b + c: [(b, c), (a, b)], a + b + c + d: [(a, b), (a + b, c), (c, d)]}
     merges = [(c, a), (a, b), (b, c), (c + a, b), (a + b, c), (a, a), (a + a, a), (b, c + a), (c, d)]
-    vocabulary = vocabulary_of(draw, merges)
     text = f"{a}{b} {a}{b}{x}{c}{a}{b} {a}{b}{c}{a}{b}{c} {a * 5} {b}{c}{a}{b}{b}{c} {a}{b}{c} {c}{a}{a}{b}{c}{a}"
-    text += f" {a}{b}{c}{d}"  # two pairs at first; once the better one is joined, the other is no longer the best
-    return a_list_of_ids(answer(text, merges, vocabulary))
+    text += f" {a}{b}{c}{d}"
+    tokens = {}
+    for piece, few in by_hand.items():
+        learned = ", ".join(f"{left} + {right}" for left, right in few)
+        ids = a_list_of_ids(answer(piece, few, vocabulary_of(draw.named(piece), few)))
+        tokens[f"for {piece!r} with the merges {learned}"] = ids
+    tokens["in a text of eight words"] = a_list_of_ids(answer(text, merges, vocabulary_of(draw, merges)))
+    return tokens
 
 
 def other_scripts(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -372,10 +390,13 @@ def in_symbols(draw: Draw, text: str, vocabulary: dict[str, int]) -> list[int]:
     return ids
 
 
-def plain_ids(answer: Answer, draw: Draw) -> torch.Tensor:
-    """The text of ids in a plain alphabet. It has two spaces in one place, and ends in one."""
+def plain_ids(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The text of one id, and of many in a plain alphabet. It has two spaces in one place, and ends in one."""
     _, vocabulary = a_tokenizer(draw, LETTERS, 25)
-    return text_of(answer, in_symbols(draw, drawn_text(draw) + ".  a ", vocabulary), vocabulary)
+    letter = chr(97 + draw.named("letter").number(0, 26))
+    alone = text_of(answer, [vocabulary[letter]], vocabulary)
+    many = text_of(answer, in_symbols(draw, drawn_text(draw) + ".  a ", vocabulary), vocabulary)
+    return {f"for one id, {vocabulary[letter]}, that of {letter!r}": alone, "for the ids of some words": many}
 
 
 def many_ids(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -411,24 +432,21 @@ decode = exercise(
             "words",
             0.5,
             with_larger(plain_ids, many_ids),
-            missed="The text that comes back is not the one that went in. Print both, with repr().",
+            missed="Encode a short text, and print what comes back with repr().",
         ),
         Aspect(
             "characters over several tokens",
             1,
             split_characters,
-            missed=(
-                "Tried with characters of two, three and four bytes that are spread over several tokens: the text that"
-                " comes back is not the one that went in."
-            ),
+            missed="Remember: a token may end inside a character of two, three or four bytes.",
         ),
         Aspect(
             "bytes that are no character",
             0.5,
             broken_characters,
             missed=(
-                "Tried with bytes that make no character, between others that do: your text is not the right one. Each"
-                " such place becomes the character U+FFFD, and the rest stays."
+                "Some bytes here make no character, between others that do. Each such place becomes the character"
+                " U+FFFD, and the rest stays."
             ),
         ),
     ),
@@ -448,12 +466,14 @@ def of_letters(letters: str, *lengths: int) -> Probe:
     """The bits per byte of texts of these letters."""
 
     def probe(answer, draw):
-        return {
-            f"for a text of {len(text)} characters": answer(loss, tokens, text)
-            for loss, tokens, text in drawn_texts(draw, letters, *lengths)
-        }
+        return {for_numbers(*given): answer(*given) for given in drawn_texts(draw, letters, *lengths)}
 
     return probe
+
+
+def for_numbers(loss: float, tokens: int, text: str) -> str:
+    """What is said of a case, so that it can be computed by hand."""
+    return f"for {tokens} tokens of {loss:.3f} nats, {len(text)} characters and {len(text.encode())} bytes"
 
 
 def of_a_long_text(answer: Answer, draw: Draw) -> object:
@@ -465,9 +485,10 @@ def of_a_long_text(answer: Answer, draw: Draw) -> object:
 def of_white_space(answer: Answer, draw: Draw) -> dict[str, object]:
     """The bits per byte of a text with white space at both ends, and of one token for a single byte."""
     ((loss, tokens, text),) = drawn_texts(draw, LETTERS, 24)
+    framed, single = (loss, tokens, f"  \n{text}\t {text}\n\n"), (draw.uniform(0.5, 6).item(), 1, "a")
     return {
-        "with white space at both ends": answer(loss, tokens, f"  \n{text}\t {text}\n\n"),
-        "for one token, a single byte": answer(draw.uniform(0.5, 6).item(), 1, "a"),
+        f"with white space at both ends, {for_numbers(*framed)}": answer(*framed),
+        f"for one token of {single[0]:.3f} nats, a single byte": answer(*single),
     }
 
 

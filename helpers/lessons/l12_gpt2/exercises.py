@@ -14,7 +14,7 @@ import torch
 
 from helpers.exercises.aspects import Fault, Inputs, Via, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
+from helpers.exercises.exercise import TEXT, Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     any_device,
@@ -156,8 +156,9 @@ def names(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def names_of(module: torch.nn.Module) -> torch.Tensor:
-    """Names and shapes of a module's parameters, one to a line, as bytes."""
-    lines = [f"{name} {tuple(p.shape)}" for name, p in own_names(module).items()]
+    """Names and shapes of a module's parameters, one to a line, as bytes. What has two names goes by the first."""
+    firsts = {p: name for name, p in reversed(own_names(module).items())}
+    lines = [f"{name} {tuple(p.shape)}" for p, name in firsts.items()]
     return torch.tensor(list("\n".join(sorted(lines)).encode()[:4000]), dtype=torch.uint8)
 
 
@@ -369,7 +370,7 @@ def named_numbers(state: object, most: int = 6000) -> dict[str, torch.Tensor]:
     lines = "\n".join(f"{name} {tuple(state[name].shape)}" for name in sorted(state, key=str))
     values = [state[name].flatten().float() for name in sorted(state, key=str)]
     return {
-        "names and shapes of your dict": torch.tensor(list(lines.encode()[:most] or b"-"), dtype=torch.uint8),
+        "names and shapes of your dict": torch.tensor(list(lines.encode()[:most] or b"\n"), dtype=torch.uint8),
         "in your dict, the numbers in the order of the names": torch.cat(values) if values else torch.zeros(1),
     }
 
@@ -429,14 +430,26 @@ def a_file(draw: Draw, **options: Any) -> tuple[dict[str, torch.Tensor], dict[st
 
 
 def turned(*endings: str) -> Probe:
-    """Names, shapes and numbers of the tensors with these endings, in a file for nn.Linear; and in a large one."""
+    """The tensors with these endings, each by its name, in a file for nn.Linear; and in a large one, one after another.
 
-    def of_file(answer, draw, **options):
-        returned = answer(*a_file(draw, **options))
+    Before the numbers stand names and shapes: they tell what is missing.
+    """
+
+    def of_endings(returned):
         named_numbers(returned)  # is it a dict of tensors?
-        return named_numbers({name: p for name, p in returned.items() if str(name).endswith(endings)}, most=1 << 16)
+        return {name: p for name, p in returned.items() if str(name).endswith(endings)}
 
-    return with_larger(of_file, lambda answer, draw: of_file(answer, draw, **large_file(draw)))
+    def of_file(answer, draw):
+        state, shapes = a_file(draw)
+        found = of_endings(answer(state, shapes))
+        texts = {name: tensor for name, tensor in named_numbers(found).items() if tensor.dtype == TEXT}
+        wanted = [name for name in shapes if name.endswith(endings)]
+        return texts | {f"in your dict, {name}": found.get(name, torch.zeros(0)).float() for name in sorted(wanted)}
+
+    def of_large_file(answer, draw):
+        return named_numbers(of_endings(answer(*a_file(draw, **large_file(draw)))), most=1 << 16)
+
+    return with_larger(of_file, of_large_file)
 
 
 def not_turned(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -502,13 +515,18 @@ PROMPT, COUNT = 5, 6  # tokens, everywhere alike: an error that speaks of them i
 
 
 def continued(count: int, b: int) -> Probe:
-    """The tokens that the student's function writes after b prompts, (b, count); after one; after a single token."""
+    """The tokens that the student's function writes after b prompts, (b, count); after one; after a single token.
+
+    And up to the last position that the model has.
+    """
 
     def probe(answer, draw):
         model, tokens = a_model(draw), {}
         for label, sizes in {"result": (b, PROMPT), "with a batch of one": (1, PROMPT)}.items():
             tokens[label] = answer(model, draw.integers(0, model.config.n, *sizes), count)
-        return tokens | {"after a prompt of one token": answer(model, draw.integers(0, model.config.n, b, 1), count)}
+        tokens["after a prompt of one token"] = answer(model, draw.integers(0, model.config.n, b, 1), count)
+        full = a_model(draw, t_max=PROMPT + count)
+        return tokens | {"in a full window": answer(full, draw.integers(0, full.config.n, b, PROMPT), count)}
 
     return probe
 
@@ -521,9 +539,16 @@ def continued_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
 
 
 def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
-    """How many tokens go through the model. A cache is there to send each of them through once."""
+    """How many tokens go through a block of the model. A cache is there to send each of them through once.
+
+    Whether the prompt comes in one piece, and whether the last new token is read too, makes no difference.
+    """
     model, ids, seen = a_model(draw), draw.integers(0, 19, 2, PROMPT), []
-    model.tokens.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].shape[-1]))
+
+    def look(module, arguments, named):
+        seen.extend(x.shape[1] for x in (*arguments, *named.values()) if isinstance(x, torch.Tensor))
+
+    model.blocks[0].register_forward_pre_hook(look, with_kwargs=True)
     answer(model, ids, COUNT)
     if sum(seen) > PROMPT + COUNT:
         raise Fault(
@@ -601,10 +626,11 @@ def of_a_long_text(answer: Answer, draw: Draw) -> torch.Tensor | float:
     return answer(KnownLogitsModel(draw, n, t_max=256).eval(), draw.integers(0, n, draw.number(130, 200)))
 
 
-def nothing_known(answer: Answer, draw: Draw) -> torch.Tensor:
+def nothing_known(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The perplexity under a model that knows nothing: the size of its vocabulary."""
     n = draw.number(30, 90)
-    return answer(UniformGPT2(draw, n).eval(), draw.integers(0, 6, 23))
+    text = draw.integers(0, 6, 23)
+    return {f"for 22 predictions out of {n} tokens, all equally likely": answer(UniformGPT2(draw, n).eval(), text)}
 
 
 def on_the_device_of_the_ids(answer: Answer, draw: Draw) -> Callable:
@@ -651,7 +677,11 @@ induction_score = exercise(
     aspects=(
         values(
             1,
-            also={"for a single head": maps((), 14, 7), "with a batch of one": maps((2, 1, 3), 8, 4)},
+            also={
+                "for a single head": maps((), 14, 7),
+                "with a batch of one": maps((2, 1, 3), 8, 4),
+                "with a period of two": maps((2, 3), 5, 2),
+            },
             larger=large_maps,
             axes="depth h",
         ),

@@ -536,6 +536,17 @@ def ids_alone(b: int, t: int) -> Inputs:
     return lambda draw: (draw.integers(0, CONFIG["t_max"], b, t),)
 
 
+def without_segments(draw: Draw) -> tuple:
+    """Ids and mask."""
+    ids, _, mask = texts(4, 7)(draw)
+    return ids, None, mask
+
+
+def without_mask(draw: Draw) -> tuple:
+    """Ids and segments."""
+    return texts(4, 7)(draw)[:2]
+
+
 def parameters_of(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """Names and shapes of the parameters."""
     return {"names and shapes": names_of(model_of(CONFIG)(answer, draw))}
@@ -607,6 +618,14 @@ def both_ways(**options: bool | str) -> Probe:
         return tensors
 
     return probe
+
+
+def further_tensors(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The same of files with position_ids and heads, and of an old one, with gamma and beta."""
+    tensors = both_ways(positions=True, heads=True)(rename, draw)
+    here = draw.named("old")
+    old = named_numbers(rename(published(here, "bert.", old=True, positions=True, heads=True)))
+    return tensors | {f"{name} with gamma and beta": tensor for name, tensor in old.items()}
 
 
 def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
@@ -745,7 +764,10 @@ def unmerged(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         layer.unmerge()
         outputs[f"your layer, merged and unmerged {times}"] = layer(x)
     layer.unmerge()
-    return outputs | {"your layer, unmerged once more": layer(x), "the given weight at the end": linear.weight.detach()}
+    outputs |= {"your layer, unmerged once more": layer(x), "the given weight": linear.weight.detach().clone()}
+    for method in (layer.merge, layer.merge, layer.unmerge):
+        method()
+    return outputs | {"your layer, merged twice and unmerged once": layer(x)}
 
 
 def vectors(*front: int) -> Inputs:
@@ -780,6 +802,7 @@ _small = values(
         "with a batch of one": texts(1, 7),
         "in a full window": texts(2, 11),
         "with gaps in the mask": texts(3, 8, gap=True),
+        "with a mask and no segments": without_segments,
     },
     axes="b t e",
     picture=True,
@@ -836,6 +859,8 @@ LESSON = Lesson(
                             ("when the second is longer", 2, 11, 10),
                             ("when both have to be cut", 9, 6, 11),
                             ("when there is one token too many", 4, 6, 12),
+                            ("when the second is empty", 9, 0, 8),
+                            ("when there is room for the special tokens alone", 3, 2, 3),
                             ties=("when both become equally long with one token too many", 7, 5, 12),
                         ),
                         long_texts,
@@ -898,7 +923,10 @@ LESSON = Lesson(
                     ids_alone(4, 7),
                     name="without segments or mask",
                     via=part(CONFIG, 0),
-                    also={"for one token": ids_alone(1, 1)},
+                    also={
+                        "for one token": ids_alone(1, 1),
+                        "with segments and no mask": without_mask,
+                    },
                     axes="b t e",
                 ),
                 values(
@@ -924,7 +952,7 @@ LESSON = Lesson(
                 Aspect("without the prefix", 1, with_larger(renamed_state(), many_blocks)),
                 Aspect("with the prefix", 0.5, renamed_state(prefix="bert.")),
                 Aspect("gamma and beta", 0.5, both_ways(old=True)),
-                Aspect("what is no weight of the encoder", 0.5, both_ways(positions=True, heads=True)),
+                Aspect("what is no weight of the encoder", 0.5, further_tensors),
                 Aspect(
                     "input left alone",
                     0.5,
