@@ -304,9 +304,13 @@ def any_device(
 
 
 def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> None:
-    """One call with inputs on another device. It raises where the result is elsewhere, or where devices do not mix."""
-    other = OtherDevice()
-    call, arguments = other.moved(via(answer, draw)), [other.moved(each) for each in inputs(draw)]
+    """One call with inputs on another device. It raises where the result is elsewhere, or where devices do not mix.
+
+    A call on the CPU comes first, with the same inputs: what an answer keeps from it is on the wrong device.
+    """
+    other, call, arguments = OtherDevice(), via(answer, draw), inputs(draw)
+    call(*copies(arguments))
+    call, arguments = other.moved(call), [other.moved(each) for each in arguments]
     with other:
         result = call(*arguments)
     if is_tensor(result) and other.device_of(result) != THERE:

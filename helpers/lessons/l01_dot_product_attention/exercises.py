@@ -52,6 +52,7 @@ FEW_RATINGS = {
     "with one user, one film and one feature": case(
         normal(1, 1), normal(1, 1), lambda draw: draw.uniform(20, 40, 1, 1), bools([[1]])
     ),
+    "with a single film": case(normal(4, 2), normal(1, 2), normal(4, 1, std=2.0), bools([[1], [0], [1], [1]])),
     # the second of three users has rated nothing, and the last of four films has no rating
     "with a user and a film without any rating": case(
         normal(3, 2), normal(4, 2), normal(3, 4, std=2.0), bools([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
@@ -151,7 +152,7 @@ row_softmax = exercise(
     aspects=(
         values(1.5, axes="b t s", picture=True),
         values(1, given=large_scores, name="large scores", axes="b t s", picture=True, rtol=5e-3, atol=1e-3),
-        gradient(0.5),
+        gradient(0.5, also={"of large scores": large_scores}),
         input_left_alone(0.5),
         any_device(0.5),
     ),

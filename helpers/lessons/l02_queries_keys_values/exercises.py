@@ -110,6 +110,12 @@ def for_betas(sharpen: Answer, draw: Draw, *betas: float) -> dict[str, torch.Ten
 MANY_KEYS = case(heavy(size(70, 97), size(24, 33)), normal(size(24, 33), std=0.3), lambda draw: draw.number(5, 9) / 4)
 
 
+def far_apart(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """The keys and query of `stored`, so long that the smallest of the weights is about 1e-27."""
+    keys, query = stored(draw)
+    return keys * 20, query
+
+
 def softly(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The weights for a beta below 1 and one above, and of a dictionary with a single key."""
     query, keys, _ = ONE_ENTRY(draw.named("one"))
@@ -117,6 +123,7 @@ def softly(sharpen: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {
         **for_betas(sharpen, draw, 0.7, 2.5),
         "with a single key": sharpen(keys, query, 1.5),
+        "at beta = 0.5, with matches far apart": sharpen(*far_apart(draw.named("far apart")), 0.5),
         LARGER: projected(many, draw),
     }
 

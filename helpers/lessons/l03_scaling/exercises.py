@@ -209,6 +209,7 @@ SMALL = {
     "with a single key": vectors(2, t=3, s=1, d=6),
     "with as many keys as queries": vectors(2, t=5, s=5, d=5),
     "with d = 1": vectors(2, t=3, s=4, d=1),
+    "with queries of 0": lambda draw: (torch.zeros(2, 3, 6, device=draw.device), draw.normal(2, 4, 6)),
 }
 
 
@@ -307,6 +308,16 @@ def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     }
 
 
+def without_buffers(answer: Answer, draw: Draw) -> torch.nn.Module:
+    """The head. Raises Fault where it has a buffer, which no file need hold."""
+    head = HEAD(answer, draw)
+    for name, _ in head.named_buffers():
+        raise Fault(
+            f"Your head has a buffer {name}. It may have no other parameters or buffers than the three matrices."
+        )
+    return head
+
+
 ported_head = exercise(
     "PortedHead",
     stars=2,
@@ -316,7 +327,7 @@ ported_head = exercise(
     via=HEAD,
     aspects=(
         Aspect("as the trained model computes", 1, with_larger(as_loaded, wide_head), axes="b t d", picture=True),
-        parameters(0.5),
+        parameters(0.5, via=without_buffers),
         gradient(0.5, weights=True),
         input_left_alone(0.5),
         any_device(0.5),

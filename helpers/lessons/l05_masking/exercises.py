@@ -262,6 +262,7 @@ causal_self_attention = exercise(
             via=OF_ANY_SIZE,
             also={
                 "with a batch of one": case(normal(1, 5, 8), 2),
+                "with longer sentences, in a later call": case(normal(3, 7, 8), 2),
                 "with a single position": case(normal(3, 1, 8), 2),
                 "for e = 9 and h = 3": case(normal(2, 4, 9), 3),
                 "with a single head": case(normal(2, 4, 6), 1),

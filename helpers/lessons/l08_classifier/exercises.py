@@ -235,7 +235,15 @@ encode_batch = exercise(
         values(1, of="ids", axes="b t", dtype=True, picture=True),
         values(1, of="mask", axes="b t", dtype=True, picture=True),
         values(1, given=strange_texts, name="unknown words", via=each_of(BATCH), axes="b t"),
-        values(0.75, given=long_texts, name="long and empty texts", via=each_of(BATCH), axes="b t"),
+        values(
+            0.75,
+            given=long_texts,
+            name="long and empty texts",
+            via=each_of(BATCH),
+            also={"with an empty text first": lambda draw: (["", *some_texts([3, 2], draw)], a_vocabulary(draw), 9)},
+            axes="b t",
+            dtype=True,
+        ),
         texts_left_alone(0.25, strange_texts),
     ),
     builds_on=("words.split_words",),
@@ -258,6 +266,12 @@ def padded_vectors(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """Four texts of different lengths, the longest of all t = 7 positions; large numbers where the padding is."""
     mask = a_mask(draw, torch.cat([draw.permutation(5)[:3] + 1, torch.tensor([7], device=draw.device)]), 7)
     return draw.normal(4, 7, 3) + 5.0 * ~mask.unsqueeze(-1), mask
+
+
+def huge_padding(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, with numbers of about 1e20 where the padding is."""
+    x, mask = padded_vectors(draw)
+    return torch.where(mask.unsqueeze(-1), x, 1e20 * x), mask
 
 
 def vectors_with_gaps(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
@@ -296,6 +310,7 @@ mean_pool = exercise(
         "with padding between the words": vectors_with_gaps,
         "with a batch of one": one_padded_text,
         "with a single position": case(normal(4, 1, 3), whole(4, 1)),
+        "with huge numbers at the padding": huge_padding,
         "with vectors of a single component": lambda draw: (draw.normal(4, 7, 1), padded_vectors(draw)[1]),
     },
     larger=many_vectors,
