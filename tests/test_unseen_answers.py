@@ -1,4 +1,4 @@
-"""Answers that were written from the students' notebooks alone, before anybody looked at the known mistakes.
+"""A benchmark: answers that were written from the students' notebooks alone, without a look at the known mistakes.
 
 They say how the check does on answers that nobody foresaw (see written_answers.py); no mistake is written for them.
 """

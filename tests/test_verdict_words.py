@@ -237,7 +237,7 @@ def test_where_nothing_is_known_of_wrong_values_it_is_said_which_hold():
     held = [line.held for line in judged(asked, product, sometimes).aspects[:2]]
     assert held == [False, True]
     said = told(asked, product, sometimes)
-    assert "Your answer is right in other numbers: look at what is different in values." in said
+    assert "Your answer is right in other numbers. What is different about values?" in said
 
 
 def test_a_gradient_that_is_partly_wrong_beside_right_values_may_be_cut():
@@ -417,12 +417,12 @@ def test_a_mistake_with_the_same_numbers_is_mentioned_where_nothing_better_is_kn
     sometimes = lambda x, w: shuffled(x, w) if x[0, 0] > 0 else x @ w  # noqa: E731
     said = told(asked, product, sometimes, wave=shuffled)
     assert (
-        "On these inputs your result is that of a known mistake: title of wave. But you are right in other numbers, "
-        "where that mistake is wrong: the cause is a part of it, or something else that gives the same numbers."
+        "Here your numbers are those of a known mistake: title of wave. But you are right in other numbers, where that "
+        "mistake is wrong: the cause is a part of it, or something else that gives the same numbers here."
     ) in said
     twice = lambda x, w: 2 * (x @ w) if x[0, 0] > 0 else x @ w  # noqa: E731
     said = told(asked, product, twice, doubled=lambda x, w: 2 * (x @ w))
-    assert "the right ones times 2. On these inputs your result is that of a known mistake: title of doubled." in said
+    assert "the right ones times 2. Here your numbers are those of a known mistake: title of doubled." in said
 
 
 def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_right():

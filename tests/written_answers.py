@@ -1,7 +1,7 @@
 """Answers that were written for tests, read from two tables of each lesson's folder.
 
-unseen.toml holds answers that were written from the students' notebooks alone, before anybody looked at the known
-mistakes. unusual.toml holds right answers in unusual style. None is an entry of a mistakes.toml.
+unseen.toml is a benchmark: answers that were written from the students' notebooks alone, before anybody looked at the
+known mistakes. unusual.toml holds right answers in unusual style. None is an entry of a mistakes.toml.
 """
 
 from __future__ import annotations

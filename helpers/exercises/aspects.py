@@ -281,7 +281,8 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
 
 
 ON_THE_CPU_ONLY = (
-    f"Your code works on the CPU only: it creates a tensor without saying on which device. {ON_WHICH_DEVICE}"
+    "Your code works on the CPU only: a tensor is created without saying on which device, or a layer is in a plain list"
+    f" or dict, where the module does not find it. {ON_WHICH_DEVICE}"
 )
 
 

@@ -109,7 +109,8 @@ def _without_larger(yours: Outcome, target: Outcome, aspect: Aspect) -> tuple[Ou
 
 ONLY_LARGER = (
     "In a case that is much larger than the others your result is wrong; in all others it is right. Look for something"
-    " that is fixed in your code: a length, a number of columns, a bound on the numbers, how often a loop runs."
+    " that is fixed in your code (a length, a number of columns, a bound on the numbers, how often a loop runs), or"
+    " that only many entries or large numbers bring out."
 )
 
 

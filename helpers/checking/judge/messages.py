@@ -19,23 +19,23 @@ from helpers.checking.judge.diagnosis import WHAT_CUTS, without_gradient
 from helpers.checking.judge.diagnosis import difference as difference_of
 from helpers.checking.judge.error_words import meaning
 from helpers.checking.judge.partly_right import ONLY_NUMBERS
-from helpers.checking.judge.recognition import Comparison, Explained, lost_aspects
+from helpers.checking.judge.recognition import Comparison, Explained, cases_against, lost_aspects
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
-from helpers.exercises.tensor_names import RESULT, says_inputs
+from helpers.exercises.tensor_names import RESULT, in_words, says_inputs
 from helpers.text import listed
 
 SAME_CAUSE = "The same cause as above."
 MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
 OF_WRONG_VALUES = "The values above are wrong, so their gradients are too: fix the values first."
-HOLDS_ELSEWHERE = " Your answer is right in {}: look at what is different in {}."
+HOLDS_ELSEWHERE = " Your answer is right in {}. What is different about {}?"
 CUT_OR_WRONG = (
     f" Look for a part of the graph that is cut ({WHAT_CUTS}), and whether your result is right on such inputs."
 )
 CUT_IN_PART = f" All values are right: look for a part of the graph that is cut ({WHAT_CUTS})."
 LIKE = (
-    "On these inputs your result is that of a known mistake: {}. But you are right in {}, where that mistake is wrong: "
-    "the cause is a part of it, or something else that gives the same numbers."
+    "Here your numbers are those of a known mistake: {}. But you are right in {}, where that mistake is wrong: the"
+    " cause is a part of it, or something else that gives the same numbers here."
 )
 WRONG_NUMBERS = "The numbers are wrong."
 MISNAMED = (
@@ -213,6 +213,7 @@ def similar_mistake(failure: Failure, context: Context) -> str | None:
     comparison = context.comparison
     lost = lost_aspects(comparison.exercise, mistake, comparison.key)
     right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
+    right += [f"a case of the same kind, {in_words(name)}" for name in cases_against(comparison, mistake)[: not right]]
     return LIKE.format(mistake.title, listed(right))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
-from helpers.checking.judge.compare import ENOUGH, distinctive, same_outcome
+from helpers.checking.judge.compare import ENOUGH, close, distinctive, same_outcome
 from helpers.checking.judge.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.run.answers import ANSWERED, Answer, Outcome
 from helpers.exercises import Exercise
@@ -103,7 +103,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
     other value is wrong (it may say that they are right); never where something holds that it loses. Of those, as few
     as possible shall explain as much as possible: first come mistakes all of whose aspects show, then those that
     explain most. Two that explain the same are both named. Where something speaks against a mistake whose numbers show,
-    they are no more than similar, if they are no gradients and enough of them are wrong.
+    an aspect or one case of it, they are no more than similar, if they are no gradients and enough of them are wrong.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(values_of(exercise))
@@ -120,7 +120,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
         nothing_else = values_wrong <= lost
         if not shows or not (complete and nothing_else or any(nothing_else or not a.side for a in by_numbers)):
             continue
-        if lost & (values_right | arguments_right):
+        if lost & (values_right | arguments_right) or cases_against(comparison, mistake):
             telling = (a.name for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH)
             similar = dict.fromkeys(telling, mistake) | similar
         else:
@@ -134,6 +134,19 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
         explained |= {name: mistake for name in shown if name not in explained}
     ordered = {a.name: explained[a.name] for a in exercise.aspects if a.name in explained}
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
+
+
+def cases_against(comparison: Comparison, mistake: KnownMistake) -> list[str]:
+    """The names of results that are right, of values that are not right as a whole, where the mistake's are wrong."""
+    found = []
+    for aspect, yours, target in comparison.failures:
+        for name, goal in target.tensors.items() if not aspect.side else ():
+            mine, theirs = yours.tensors.get(name), mistake.outcomes[aspect.name].tensors.get(name)
+            if mine is None or theirs is None or aspect.is_gradient(name):
+                continue
+            if close(mine, goal, aspect) and not close(theirs, goal, aspect):
+                found.append(name)
+    return found
 
 
 def _either(one: KnownMistake, other: KnownMistake) -> KnownMistake:

@@ -35,9 +35,8 @@ from helpers.exercises.spec import (
 # The generator lives on the CPU on every machine, and there is no input that could be elsewhere: no "any device" here.
 
 DRAWN_OTHERWISE = (
-    "This is not the variance of the scores of the vectors that the card asks for. Draw the queries with one"
-    " torch.randn(samples, d, generator=generator), the keys with a second one, and nothing else; compute one score for"
-    " each pair, and return `.var()` of all scores."
+    "Remember: the queries come from one torch.randn(samples, d, generator=generator), the keys from a second one, and"
+    " nothing else is drawn; there is one score for each pair; and the variance is around the mean of all scores."
 )
 
 ONWARDS = "A later call with the same generator has to draw the numbers that follow. Do not seed it, nor make your own."
@@ -303,7 +302,7 @@ def as_loaded(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "with a batch of one, in a second call": head(one.normal(1, 5, 6)),
         "with a single position": HEAD(answer, one)(one.normal(2, 1, 6)),
         "with d smaller than e": NARROW(answer, narrow)(narrow.normal(2, 3, 5)),
-        "with d as large as e": AS_WIDE(answer, wide)(wide.normal(2, 4, 4)),
+        "with d as large as e": AS_WIDE(answer, wide)(wide.normal(2, 5, 4)),
         "in evaluation mode, after .eval()": HEAD(answer, draw).eval()(draw.named("eval").normal(2, 4, 6)),
     }
 
