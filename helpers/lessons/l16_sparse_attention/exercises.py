@@ -306,6 +306,12 @@ def many_layers(draw: Draw) -> tuple[list[torch.Tensor]]:
     return ([draw.mask(0.4 / t, t, t) for _ in range(draw.number(9, 17))],)
 
 
+def a_hundred_layers(draw: Draw) -> tuple[list[torch.Tensor]]:
+    """A hundred equal masks, not causal, that hide two columns: more ways than float32 can count."""
+    mask = draw.mask(0.6, 8, 8) & (draw.permutation(8) >= 2)
+    return ([mask.clone() for _ in range(100)],)
+
+
 def many_ways(draw: Draw) -> tuple[list[torch.Tensor]]:
     """Two equal causal masks of some 300 positions, which hide a few columns.
 
@@ -348,8 +354,9 @@ WAYS = (
     " output 0 depends on input 0, output 1 on 0 and 1, output 2 on all three: (3, 3), booleans."
 )
 OVERFLOW = (
-    "Here are two layers of some 300 positions; an output in the middle and the last one are compared. If smaller masks"
-    " are right, look at the type in which you multiply: there can be 300 ways, and in 8 bits 256 becomes 0."
+    "Here are two layers of some 300 positions, and once a hundred layers; an output in the middle and the last one are"
+    " compared. If smaller masks are right, look at the type in which you multiply: there can be 300 ways, and in 8"
+    " bits 256 becomes 0. Through a hundred layers there are more ways than float32 can count."
 )
 
 connected = exercise(
@@ -375,7 +382,15 @@ connected = exercise(
             missed=WAYS,
         ),
         values(1.5, name="several layers", axes="t t", dtype=True, picture=True, missed=WAYS),
-        values(0.5, given=many_ways, name="many ways", via=two_rows, dtype=True, missed=OVERFLOW),
+        values(
+            0.5,
+            given=many_ways,
+            name="many ways",
+            also={"with a hundred layers": a_hundred_layers},
+            via=two_rows,
+            dtype=True,
+            missed=OVERFLOW,
+        ),
         Aspect(LEFT_ALONE, 0.25, masks_left_alone, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
         any_device(0.25, given=two_layers, via=lambda answer, draw: lambda *masks: answer(list(masks))),
     ),
@@ -587,12 +602,18 @@ def by_name(answer: Answer, draw: Draw) -> Callable:
 
 
 def with_powers(answer: Answer, draw: Draw) -> Callable:
-    """The same with exp(m) for m, which is a finite number where nothing was seen."""
+    """The same with exp(m) for m, which is a finite number where nothing was seen, and where m is −∞."""
 
     def call(a, b):
         m, total, out = all_of(PARTIAL, answer(a, b))
+        unseen = m == -math.inf
         m = torch.exp(m) if isinstance(m, torch.Tensor) else m
-        return {"the largest score m, compared as e^m": m, "the sum ℓ": total, "the weighted sum o": out}
+        return {
+            "the largest score m, compared as e^m": m,
+            "the sum ℓ": total,
+            "the weighted sum o": out,
+            "where the largest score m is −∞": unseen,
+        }
 
     return call
 
