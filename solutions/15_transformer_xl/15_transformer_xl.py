@@ -117,6 +117,7 @@ for N in (1_000, 100_000):
 #
 # Lay a text of bytes (uint8) out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t +
 # i`, and its target is the byte after it. Leave out the bytes at the end that do not fill a segment in every stream.
+# Each stream gets one segment at least.
 #
 # <details><summary>Hint 1: the streams first</summary>
 #

@@ -388,7 +388,7 @@ print(f"the root of t is {math.isqrt(t)}")
 #
 # **Exercise 5 · `connected`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
-# Given the masks of one or more layers, which output may depend on which input? Because of the residual connection each
+# Given the masks of 1 to 16 layers, which output may depend on which input? Because of the residual connection each
 # position reaches itself, even if the mask hides it. The masks need not be causal, and t may be several hundred. Return
 # (t, t), booleans.
 #

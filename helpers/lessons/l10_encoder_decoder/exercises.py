@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import Fault, Inputs, built, kind_of
+from helpers.exercises.aspects import Fault, Inputs, built, kind_of, together
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import (
     ATTENTION_OPERATORS,
@@ -139,6 +139,12 @@ def partly_hidden(b: int = 3, t: int = 5, s: int = 7) -> Inputs:
     return inputs
 
 
+def one_left(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Large scores, and a single position of each memory that is left, which may have the lowest."""
+    places = torch.arange(7, device=draw.device)
+    return draw.normal(3, 5, 12, std=8.0), draw.normal(3, 7, 12, std=8.0), places == draw.integers(0, 7, 3, 1, 1)
+
+
 def long_sequences(draw: Draw, d: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """x (b, t, e), memory (b, s, e) and its mask, for heads of width d. Few numbers are large."""
     b, t, s, e = draw.number(9, 12), draw.number(24, 33), draw.number(66, 80), d * draw.number(5, 8)
@@ -180,6 +186,7 @@ cross_attention = exercise(
                 "with t = 1": partly_hidden(t=1),
                 "with a batch of one": partly_hidden(b=1),
                 "with t = 1 and s = 2, one position hidden": partly_hidden(b=1, t=1, s=2),
+                "with large scores, one position left": one_left,
             },
             larger=lambda draw: long_sequences(draw, 6),
             via=module(lambda x, *others: ((x.shape[-1], x.shape[-1] // 6), (x, *others))),
@@ -551,7 +558,7 @@ class Scripted(torch.nn.Module):
 
     The logits at position i depend on i, on all tokens up to there and on their order, and on the source.
     urgent: the stop token is certain to come when the translation is as long as the source, and impossible before.
-    calm: below 1, the model is less sure of itself. longest: how many positions it knows.
+    calm: below 1, the model is less sure of itself. longest: how many positions it knows. pads: it writes padding, too.
     """
 
     words: torch.Tensor
@@ -560,7 +567,17 @@ class Scripted(torch.nn.Module):
     places: torch.Tensor
     following: torch.Tensor
 
-    def __init__(self, draw: Draw, n: int, pad: int, stop: int, urgent: bool, calm: float = 1.0, longest: int = 40):
+    def __init__(
+        self,
+        draw: Draw,
+        n: int,
+        pad: int,
+        stop: int,
+        urgent: bool,
+        calm: float = 1.0,
+        longest: int = 40,
+        pads: bool = False,
+    ):
         super().__init__()
         self.pad, self.stop, self.urgent = pad, stop, urgent
         self.times_read = 0
@@ -568,7 +585,7 @@ class Scripted(torch.nn.Module):
         scale = {"out": 0.7 * calm, "clock": 0.5 * calm, "following": 2.0 * calm}
         for name, shape in shapes.items():
             self.register_buffer(name, scale.get(name, 1.0) * draw.weights(name, *shape))
-        self.following[:, pad] -= 500.0  # nobody predicts padding
+        self.following[:, pad] += 4.0 if pads else -500.0  # no trained model predicts padding
         self.only_stop: torch.Tensor
         self.register_buffer("only_stop", 1000.0 * (torch.arange(n, device=draw.device) == stop))
 
@@ -613,13 +630,21 @@ LATE: Table = {
     "d": (0.002, 0.002, 0.002, 0.002, 0.992),
     "f": (0.333, 0.333, 0.0002, 0.333, 0.0002),
 }
+# The likeliest token has 0.31 everywhere, so that a hundred of them have a probability that float32 takes for 0.
+UNSURE: Table = {
+    "start": (0.21, 0.21, 0.28, 0.21, 0.002),
+    "a": (0.21, 0.28, 0.21, 0.21, 0.002),
+    "c": (0.21, 0.21, 0.21, 0.28, 0.002),
+    "d": (0.28, 0.21, 0.21, 0.21, 0.002),
+    "f": (0.21, 0.21, 0.28, 0.21, 0.002),
+}
 
 
 class Tabled(Scripted):
     """A stand-in of seven tokens whose predictions are those of a table, in drawn names."""
 
-    def __init__(self, draw: Draw, pad: int, start: int, stop: int, table: Table):
-        super().__init__(draw, 7, pad, stop, urgent=False)
+    def __init__(self, draw: Draw, pad: int, start: int, stop: int, table: Table, longest: int = 40):
+        super().__init__(draw, 7, pad, stop, urgent=False, longest=longest)
         a, c, d, f = (token for token in draw.named("fork").permutation(7).tolist() if token not in (pad, start, stop))
         probabilities = torch.full((7, 7), 1 / 7, device=draw.device)
         for token, row in zip((start, a, c, d, f), table.values(), strict=True):
@@ -633,11 +658,16 @@ class Tabled(Scripted):
         return F.embedding(target, self.table) + 0.01 * self.clock[: target.shape[1]].clamp(-1, 1)
 
 
-def many_sentences(draw: Draw, s: int = 9) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
-    """A model of 11 tokens and seven sources, whose translations will have 2 to 8 tokens; ids of start and stop."""
+def many_sentences(
+    draw: Draw, s: int = 9, one_id: bool = False, pads: bool = False
+) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
+    """A model of 11 tokens and seven sources, whose translations will have 2 to 8 tokens; ids of start and stop.
+
+    one_id: these two are the same.
+    """
     pad, start, stop = draw.named("ids").permutation(11)[:3].tolist()
     source = padded(draw, 0, 11, pad, draw.permutation(7) + 2, s)
-    return Scripted(draw, 11, pad, stop, urgent=True), source, start, stop
+    return Scripted(draw, 11, pad, stop, urgent=True, pads=pads), source, stop if one_id else start, stop
 
 
 def greedily(limit: int) -> Probe:
@@ -660,6 +690,15 @@ def greedily(limit: int) -> Probe:
         return {"result": together, **alone, "with room for one token": one, **others}
 
     return probe
+
+
+def greedily_with_other_ids(answer: Answer, draw: Draw) -> object:
+    """The same up to nine tokens; with one id for start and stop; and by a model that writes padding, too."""
+    of_ids = {
+        "with one id for start and stop": lambda drawn: many_sentences(drawn, one_id=True),
+        "with a model that writes padding, too": lambda drawn: many_sentences(drawn, pads=True),
+    }
+    return together(greedily(9)(answer, draw), of_ids, draw, lambda arguments: answer(*arguments, 9))
 
 
 def greedily_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -695,7 +734,7 @@ greedy_decode = exercise(
     given=lambda draw: (many_sentences(draw)[1],),
     via=greedily_on,
     aspects=(
-        Aspect("tokens", 1.5, with_larger(greedily(9), greedily_at_length), axes="b t"),
+        Aspect("tokens", 1.5, with_larger(greedily_with_other_ids, greedily_at_length), axes="b t"),
         Aspect("limit", 0.5, greedily(4), axes="b t", dtype=True),
         Aspect("encoder once", 0.5, readings_greedy, side=True, accepts="number", missed=ONCE),
         any_device(0.5),
@@ -745,6 +784,27 @@ def searched(widths: tuple[int, ...], n: int, limit: int, urgent: bool, tables: 
     return probe
 
 
+def searched_with_one_id(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """As `searched` gives it, for beams that end together; and for one id as start and stop."""
+    model, source, _, stop = a_sentence(draw.named("one id"), 7, urgent=True)
+    translation = filled_up(answer(model, source, stop, stop, 8, 3), 8)
+    return {
+        "result": searched((2, 3, 4) * 8, 7, 8, urgent=True)(answer, draw),
+        "with one id for start and stop": translation,
+    }
+
+
+def searched_by_one(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The translations of one beam; and a long one, whose probability float32 takes for 0."""
+    own = draw.named("long")
+    model, source, start, stop = a_sentence(own, 7, urgent=False)
+    unsure, limit = Tabled(own, model.pad, start, stop, UNSURE, longest=140), own.named("limit").number(115, 135)
+    return {
+        "result": searched((1,) * 8, 7, 5, urgent=False)(answer, draw),
+        f"for {limit} tokens": filled_up(answer(unsure, source, start, stop, limit, 1), limit),
+    }
+
+
 def searched_at_length(answer: Answer, draw: Draw) -> torch.Tensor:
     """The student's translation of one long source by many beams that end together, out of many tokens."""
     s, n, width = draw.number(20, 30), draw.number(40, 70), draw.number(20, 40)
@@ -778,7 +838,7 @@ beam_search = exercise(
         Aspect(
             "several beams",
             1.5,
-            with_larger(searched((2, 3, 4) * 8, 7, 8, urgent=True), searched_at_length),
+            with_larger(searched_with_one_id, searched_at_length),
             axes="sentence t",
             filler=END_OF_ROW,
             missed=(
@@ -800,7 +860,7 @@ beam_search = exercise(
         Aspect(
             "one beam",
             0.5,
-            searched((1,) * 8, 7, 5, urgent=False),
+            searched_by_one,
             axes="sentence t",
             filler=END_OF_ROW,
             dtype=True,

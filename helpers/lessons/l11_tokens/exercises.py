@@ -334,12 +334,20 @@ def other_scripts(answer: Answer, draw: Draw) -> torch.Tensor:
     return a_list_of_ids(answer(drawn_text(draw, "éß€→😀z"), merges, vocabulary))
 
 
-def merges_across_words(answer: Answer, draw: Draw) -> torch.Tensor:
-    """Merges that would join the end of a word with the space after it, and this with the next word."""
+def merges_across_words(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """Merges that would join the end of a word with the space after it, and this with the next word.
+
+    Once there is white space at both ends of the text.
+    """
     space = the_alphabet()[32]
     merges = [("a", space), ("a" + space, "b"), ("b", space), (space, "a"), ("a", "b")]
     vocabulary = vocabulary_of(draw, merges)
-    return a_list_of_ids(answer(drawn_text(draw, "ab", 9), merges, vocabulary))
+    text = drawn_text(draw, "ab", 9)
+    framed = "".join((" \n", drawn_text(draw.named("framed"), "ab", 3), "\t ", "\n" * draw.named("ends").number(1, 4)))
+    return {
+        "in a text of nine words": a_list_of_ids(answer(text, merges, vocabulary)),
+        "with white space at both ends": a_list_of_ids(answer(framed, merges, vocabulary)),
+    }
 
 
 def without_merges(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:

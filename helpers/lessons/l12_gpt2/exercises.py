@@ -306,8 +306,12 @@ def published(
     t_max: int = 5,
     e: int = 3,
     blocks: tuple[int, ...] = (0, 10),
+    head_first: bool = False,
 ) -> dict[str, torch.Tensor]:
-    """A state under the published names, in small sizes. The numbers of blocks 1 and 10 begin alike."""
+    """A state under the published names, in small sizes. The numbers of blocks 1 and 10 begin alike.
+
+    head: it holds the head, too; with head_first before all others, else in any place.
+    """
     shapes: Shapes = {"wte.weight": (n, e), "wpe.weight": (t_max, e)}
     for block in (f"h.{number}." for number in blocks):
         shapes |= {
@@ -332,7 +336,8 @@ def published(
         state["lm_head.weight"] = state[f"{prefix}wte.weight"]
     order = draw.permutation(len(state)).tolist()
     items = list(state.items())
-    return {items[i][0]: items[i][1] for i in order}
+    state = {items[i][0]: items[i][1] for i in order}
+    return {"lm_head.weight": state["lm_head.weight"], **state} if head_first else state
 
 
 def large_file(draw: Draw) -> dict[str, Any]:
@@ -400,7 +405,15 @@ rename_weights = exercise(
             "tied head",
             0.5,
             renamed_state(
-                {"without the prefix": {"head": True, "buffers": False}},
+                {
+                    "without the prefix": {"head": True, "buffers": False},
+                    "with the head before all others": {
+                        "prefix": "transformer.",
+                        "head": True,
+                        "buffers": False,
+                        "head_first": True,
+                    },
+                },
                 prefix="transformer.",
                 head=True,
                 buffers=False,
@@ -620,6 +633,20 @@ def of_texts(*lengths: int) -> Probe:
     return probe
 
 
+def of_a_surprise(answer: Answer, draw: Draw) -> dict[str, torch.Tensor | float]:
+    """The perplexity of a text of 47 tokens; and of one in which a token comes that was next to impossible."""
+    own = draw.named("surprise")
+    model, text, place = KnownLogitsModel(own).eval(), own.integers(0, 6, 47), own.number(5, 40)
+    text[place], text[place + 1] = own.permutation(6)[:2]
+    with torch.no_grad():
+        model.table[text[place], text[place + 1]] -= own.uniform(130.0, 180.0).item()
+    surprising = answer(model, text)
+    return {
+        **of_texts(47)(answer, draw),
+        "for a text with a token whose probability is too small for float32": surprising,
+    }
+
+
 def of_a_long_text(answer: Answer, draw: Draw) -> torch.Tensor | float:
     """The perplexity of a text of 130 tokens or more, out of many words."""
     n = draw.number(60, 90)
@@ -648,7 +675,7 @@ perplexity = exercise(
     via=on_the_device_of_the_ids,
     aspects=(
         Aspect("a short text", 0.5, of_texts(11, 2), accepts="number"),
-        Aspect("a longer text", 0.5, with_larger(of_texts(47), of_a_long_text), accepts="number"),
+        Aspect("a longer text", 0.5, with_larger(of_a_surprise, of_a_long_text), accepts="number"),
         Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
         any_device(0.5),
     ),

@@ -148,7 +148,11 @@ additive_scores = exercise(
     fixes_bug=True,
     forbidden=NO_PARTS,
     given=compared(),
-    also={**other_scores(compared), "with v of width 2": compared(a=2)},
+    also={
+        **other_scores(compared),
+        "with v of width 2": compared(a=2),
+        "with large sums": compared(numbers=partial(Draw.normal, std=40.0)),
+    },
     larger=sized(partial(compared, numbers=Draw.heavy), **LARGE, a=size(12, 24)),
     aspects=(values(1.5, axes="b t", picture=True), gradient(1), input_left_alone(0.25), any_device(0.25)),
 )

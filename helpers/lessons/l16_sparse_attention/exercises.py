@@ -587,12 +587,18 @@ def by_name(answer: Answer, draw: Draw) -> Callable:
 
 
 def with_powers(answer: Answer, draw: Draw) -> Callable:
-    """The same with exp(m) for m, which is a finite number where nothing was seen."""
+    """The same with exp(m) for m, which is a finite number where nothing was seen, and where m is −∞."""
 
     def call(a, b):
         m, total, out = all_of(PARTIAL, answer(a, b))
+        unseen = m == -math.inf
         m = torch.exp(m) if isinstance(m, torch.Tensor) else m
-        return {"the largest score m, compared as e^m": m, "the sum ℓ": total, "the weighted sum o": out}
+        return {
+            "the largest score m, compared as e^m": m,
+            "the sum ℓ": total,
+            "the weighted sum o": out,
+            "where the largest score m is −∞": unseen,
+        }
 
     return call
 
