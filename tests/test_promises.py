@@ -8,12 +8,12 @@ from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.authoring.inspect.promises import cards, clauses, lines_never_run, untested_promises
 from helpers.checking.judge.keys import load_key, shipped_path
 
-(LESSON,) = sources(["03_scaling"])
+(LESSON,) = sources(["05_masking"])
 KEY = load_key(LESSON.lesson, shipped_path(LESSON.name), "")
 
 
 @pytest.mark.parametrize(
-    "source", [pytest.param(s, marks=() if s.lesson.number == 3 else pytest.mark.deep, id=s.name) for s in sources()]
+    "source", [pytest.param(s, marks=() if s.lesson.number == 5 else pytest.mark.deep, id=s.name) for s in sources()]
 )
 def test_what_a_card_promises_is_tested(source):
     key = load_key(source.lesson, shipped_path(source.name), "")
@@ -21,7 +21,7 @@ def test_what_a_card_promises_is_tested(source):
 
 
 class WithoutAspects:
-    """Lesson 3 with one exercise whose aspects of these names are gone."""
+    """Lesson 5 with one exercise whose aspects of these names are gone."""
 
     name, cells, cells_as_written, read = LESSON.name, LESSON.cells, LESSON.cells_as_written, LESSON.read
 
@@ -33,21 +33,19 @@ class WithoutAspects:
 
 
 def test_a_promise_is_found_when_the_aspect_that_looks_at_it_goes():
-    aspects = {e.name: [a.name for a in e.aspects] for e in LESSON.lesson}
-    exercise = next(name for name, card in cards(LESSON).items() if "unchanged" in card)
-    gone = [name for name in aspects[exercise] if "alone" in name or "unchanged" in name]
-    (finding,) = untested_promises(WithoutAspects(exercise, *gone), KEY)
-    assert finding.startswith(f"{exercise}: its card says 'unchanged'")
+    assert "unchanged" in cards(LESSON)["leak_map"]
+    (finding,) = untested_promises(WithoutAspects("leak_map", "input left alone"), KEY)
+    assert finding.startswith("leak_map: its card says 'unchanged'")
 
 
 def test_a_line_that_no_probe_runs_is_found():
-    exercise = LESSON.lesson["softmax_backward"]
+    exercise = LESSON.lesson["causal_mask"]
     text = Answers(LESSON).text(exercise.name)
-    never = "if alpha is None:\n        raise ValueError('never')"
+    longer = text.replace("):\n", "):\n    if t is None:\n        raise ValueError('never')\n", 1)
 
     class Longer(Answers):
         def text(self, name, variant=None):
-            return text.replace("):\n", f"):\n    alpha = 1\n    {never}\n", 1)
+            return longer
 
     assert list(lines_never_run(exercise, Answers(LESSON))) == []
     assert list(lines_never_run(exercise, Longer(LESSON))) == ["raise ValueError('never')"]
@@ -57,4 +55,4 @@ def test_clauses_are_listed_beside_the_cases():
     listing = "\n".join(clauses(LESSON, KEY))
     for exercise in LESSON.lesson:
         assert exercise.name in listing and all(aspect.name in listing for aspect in exercise.aspects)
-    assert "scores far apart" in listing or "with" in listing
+    assert "  - padding: result, with a batch of one" in listing

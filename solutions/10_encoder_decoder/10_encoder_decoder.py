@@ -20,7 +20,7 @@
 # |---|---|
 # | **You will build** | the three masks, cross-attention, the decoder's block, the whole model, two ways of writing with it, and the loss of its training |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) to [7](../07_transformer_block/07_transformer_block.ipynb) |
-# | **It takes** | about 125 minutes: seven exercises, 25.5 points |
+# | **It takes** | about 120 minutes: seven exercises, 25.5 points |
 # | **It computes** | for about a minute, mostly to train one model; any laptop will do |
 #
 # The letters follow [the notation table](../../site/notation.md). Here there are two sequences: t counts the positions
@@ -626,9 +626,8 @@ print(f"mean loss of the last 100 steps: {reached:.2f}; as a plain cross-entropy
 # **Exercise 5 · `greedy_decode`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
 # Write it with `model.encode(source)`, which must be called exactly **once**, and
-# `model.decode(written, memory, source)`. The returned ids are int64, like the source. Start and stop may be the same
-# id, and padding that the model itself writes ends no sentence. The line above the function switches dropout and
-# gradients off.
+# `model.decode(written, memory, source)`. The returned ids are int64. Start and stop may be one id. The line above the
+# function switches dropout and gradients off.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
@@ -993,8 +992,8 @@ for smoothing in (0.1, 0.0):
 #
 # One sentence, several beams. The first and the last lines of the function are given; write one step. The beams (many,
 # t) go through `model.decode` as a batch; memory and source have batch size 1 and have to be repeated to match. `width`
-# may exceed the number of candidates, and start and stop may be the same id. `model.encode` must be called exactly
-# once, and the returned ids are int64; the given lines ensure both.
+# may exceed the number of candidates, and start and stop may be one id. The given lines call `model.encode` exactly once,
+# as they must, and return int64.
 #
 # <details><summary>Hint 1: all candidates at once</summary>
 #

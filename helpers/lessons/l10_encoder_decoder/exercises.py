@@ -558,7 +558,7 @@ class Scripted(torch.nn.Module):
 
     The logits at position i depend on i, on all tokens up to there and on their order, and on the source.
     urgent: the stop token is certain to come when the translation is as long as the source, and impossible before.
-    calm: below 1, the model is less sure of itself. longest: how many positions it knows. pads: it writes padding, too.
+    calm: below 1, the model is less sure of itself. longest: how many positions it knows.
     """
 
     words: torch.Tensor
@@ -576,7 +576,6 @@ class Scripted(torch.nn.Module):
         urgent: bool,
         calm: float = 1.0,
         longest: int = 40,
-        pads: bool = False,
     ):
         super().__init__()
         self.pad, self.stop, self.urgent = pad, stop, urgent
@@ -585,7 +584,7 @@ class Scripted(torch.nn.Module):
         scale = {"out": 0.7 * calm, "clock": 0.5 * calm, "following": 2.0 * calm}
         for name, shape in shapes.items():
             self.register_buffer(name, scale.get(name, 1.0) * draw.weights(name, *shape))
-        self.following[:, pad] += 4.0 if pads else -500.0  # no trained model predicts padding
+        self.following[:, pad] -= 500.0  # nobody predicts padding
         self.only_stop: torch.Tensor
         self.register_buffer("only_stop", 1000.0 * (torch.arange(n, device=draw.device) == stop))
 
@@ -658,16 +657,14 @@ class Tabled(Scripted):
         return F.embedding(target, self.table) + 0.01 * self.clock[: target.shape[1]].clamp(-1, 1)
 
 
-def many_sentences(
-    draw: Draw, s: int = 9, one_id: bool = False, pads: bool = False
-) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
+def many_sentences(draw: Draw, s: int = 9, one_id: bool = False) -> tuple[torch.nn.Module, torch.Tensor, int, int]:
     """A model of 11 tokens and seven sources, whose translations will have 2 to 8 tokens; ids of start and stop.
 
     one_id: these two are the same.
     """
     pad, start, stop = draw.named("ids").permutation(11)[:3].tolist()
     source = padded(draw, 0, 11, pad, draw.permutation(7) + 2, s)
-    return Scripted(draw, 11, pad, stop, urgent=True, pads=pads), source, stop if one_id else start, stop
+    return Scripted(draw, 11, pad, stop, urgent=True), source, stop if one_id else start, stop
 
 
 def greedily(limit: int) -> Probe:
@@ -693,11 +690,8 @@ def greedily(limit: int) -> Probe:
 
 
 def greedily_with_other_ids(answer: Answer, draw: Draw) -> object:
-    """The same up to nine tokens; with one id for start and stop; and by a model that writes padding, too."""
-    of_ids = {
-        "with one id for start and stop": lambda drawn: many_sentences(drawn, one_id=True),
-        "with a model that writes padding, too": lambda drawn: many_sentences(drawn, pads=True),
-    }
+    """The same up to nine tokens; and with one id for start and stop."""
+    of_ids = {"with one id for start and stop": lambda drawn: many_sentences(drawn, one_id=True)}
     return together(greedily(9)(answer, draw), of_ids, draw, lambda arguments: answer(*arguments, 9))
 
 
