@@ -213,14 +213,14 @@ SMALL = {
 
 
 def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Half precision, 64 wide, entries between 36 and 50: every q·k is beyond 65,504, every q·k/8 well below.
+    """Half precision, 64 wide, entries between 60 and 84: q·k/√8 is beyond 65,504 for every pair, q·k/8 well below.
 
-    Each vector has one sign, drawn, so that scores of both signs occur.
+    So half of the division is not enough. Each vector has one sign, drawn, so that scores of both signs occur.
     """
 
     def vectors(count):
         signs = 2.0 * draw.mask(0.5, 2, count, 1) - 1.0
-        return (draw.uniform(36, 50, 2, count, 64) * signs).half()
+        return (draw.uniform(60, 84, 2, count, 64) * signs).half()
 
     return vectors(3), vectors(5)
 
