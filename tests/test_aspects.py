@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from helpers.exercises.aspects import Fault, any_device, raises
+from helpers.exercises.aspects import Fault, any_device, evaluation_mode, raises
 from helpers.exercises.draw import Draw
 
 
@@ -125,3 +125,59 @@ def test_weights_are_drawn_by_name_and_shape_and_whoever_changes_them_changes_on
     assert torch.equal(Draw("seed", "x").weights("w", *shape), goal)
     assert not torch.equal(Draw("seed", "y").weights("w", *shape), goal)
     assert not torch.equal(draw.weights("v", *shape), goal)
+
+
+class Moded(torch.nn.Module):
+    """A stand-in that notes in which mode it is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.modes = []
+
+    def forward(self):
+        self.modes.append(self.training)
+
+
+def restoring(model):
+    before = model.training
+    model.eval()()
+    model.train(before)
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (restoring, ""),
+        (lambda model: model(), "comes in training mode is in training mode while your code uses it"),
+        (lambda model: model.eval()(), "comes in training mode is left in evaluation mode"),
+        (lambda model: (model.eval()(), model.train()), "comes in evaluation mode is left in training mode"),
+        (lambda model: None, "never calls the model"),
+    ],
+    ids=["restored", "training", "left in evaluation", "left in training", "not called"],
+)
+def test_each_fault_with_a_models_mode_has_its_own_sentence(use, says):
+    def used(answer, draw, training):
+        model = Moded().train(training)
+        answer(model)
+        return model
+
+    aspect = evaluation_mode(1, used)
+    if not says:
+        assert torch.equal(aspect.probe(use, Draw(0)), torch.tensor([1]))
+        return
+    with pytest.raises(Fault, match=says):
+        aspect.probe(use, Draw(0))
+
+
+def test_what_is_kept_from_a_call_on_the_cpu_is_seen():
+    kept = {}
+
+    def triangle(x):
+        t = x.shape[1]
+        if t not in kept:
+            kept[t] = torch.ones(t, t, device=x.device).tril()
+        return kept[t] @ x
+
+    aspect = any_device(1, lambda draw: (draw.normal(2, 4, 3),))
+    with pytest.raises(Exception):  # noqa: B017, PT011 (torch's own error, whose kind differs between operators)
+        aspect.probe(triangle, Draw(0))

@@ -367,6 +367,31 @@ def raises(
     return Aspect(name, points, probe, side=True, missed=missed)
 
 
+def evaluation_mode(points: float, used: Callable[[Answer, Draw, bool], Any]) -> Aspect:
+    """A model is in evaluation mode while the answer uses it, and afterwards in the mode in which it came.
+
+    used(answer, draw, training): makes a stand-in for a model in that mode, has the answer use it, and returns it; its
+    `modes` say in which mode it was at each call.
+    """
+
+    def probe(answer, draw):
+        for training in (True, False):
+            model = used(answer, draw, training)
+            came, other = ("training", "evaluation") if training else ("evaluation", "training")
+            if not model.modes:
+                raise Fault("Your function never calls the model.")
+            if any(model.modes):
+                raise Fault(f"A model that comes in {came} mode is in training mode while your code uses it.")
+            if model.training != training:
+                raise Fault(
+                    f"A model that comes in {came} mode is left in {other} mode. Restore its mode: `model.training`"
+                    " says which it is when it comes."
+                )
+        return torch.tensor([1])
+
+    return Aspect("evaluation mode", points, probe, side=True)
+
+
 def renamed(aspect: Aspect, name: str, **policy: Any) -> Aspect:
     """The same aspect under another name."""
     return dataclasses.replace(aspect, name=name, **policy)

@@ -39,7 +39,9 @@ DRAWN_OTHERWISE = (
     " nothing else is drawn; there is one score for each pair; and the variance is around the mean of all scores."
 )
 
-ONWARDS = "A later call with the same generator has to draw the numbers that follow. Do not seed it, nor make your own."
+ONWARDS = (
+    "Remember: a later call with the same generator draws the numbers that follow. Do not seed it, nor make your own."
+)
 
 
 def pairs(d: tuple[int, int], sixteens: tuple[int, int]) -> Inputs:

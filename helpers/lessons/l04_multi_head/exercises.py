@@ -33,10 +33,10 @@ BY_HAND = "This exercise is there to write it yourself; the finished one is for 
 # -------------------------------------------------------------------------------------- e not divisible by h
 
 
-def refuses(call: Callable[[Answer, int, int, Draw], object]) -> Probe:
+def refuses(call: Callable[[Answer, int, int, Draw], object], what: str) -> Probe:
     """A probe: a ValueError, with both numbers in its message, for an e that h does not divide.
 
-    call: runs the answer for that e and that h.
+    call: runs the answer for that e and that h. what: what runs then.
     """
 
     def probe(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -52,7 +52,7 @@ def refuses(call: Callable[[Answer, int, int, Draw], object]) -> Probe:
                     f" name e and h; {' and '.join(absent)} cannot be found in it."
                 ) from None
             return torch.tensor([1])
-        raise Fault(f"For e = {e} and h = {h} your code raises no error. {REFUSAL}")
+        raise Fault(f"For e = {e} and h = {h} {what} raises no error. {REFUSAL}")
 
     return probe
 
@@ -60,12 +60,12 @@ def refuses(call: Callable[[Answer, int, int, Draw], object]) -> Probe:
 REFUSAL = "h does not divide e, so a ValueError is needed, with both numbers in its message."
 
 
-def divides(points: float, call: Callable[[Answer, int, int, Draw], object]) -> Aspect:
+def divides(points: float, call: Callable[[Answer, int, int, Draw], object], what: str = "your code") -> Aspect:
     """A width that the number of heads does not divide is refused, both numbers named."""
     return Aspect(
         "e not divisible by h",
         points,
-        refuses(call),
+        refuses(call, what),
         side=True,
         missed=REFUSAL,
     )
@@ -157,7 +157,7 @@ multi_head_attention = exercise(
             picture=True,
         ),
         gradient(0.5, weights=True),
-        divides(0.5, lambda module, e, h, draw: module(e, h)),
+        divides(0.5, lambda module, e, h, draw: module(e, h), "the constructor"),
         input_left_alone(0.5),
         any_device(0.5),
     ),

@@ -367,7 +367,7 @@ leak_map = exercise(
 
 HURRIED = built(8, 2, 7)  # e = 8 in 2 heads, for texts of 7 positions at most
 FITS_NO_MORE = (
-    "A file of weights that was saved from this layer would no longer fit."
+    "The state_dict of your layer has other names or shapes, so a file that was saved from this layer no longer fits."
     " Leave the names and shapes of what it stores unchanged."
 )
 

@@ -9,7 +9,7 @@ from numbers import Real
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, Via, built, kind_of
+from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, Via, built, evaluation_mode, kind_of
 from helpers.exercises.behaviour import note_call
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
@@ -378,7 +378,13 @@ relative_attention = exercise(
         values(2, name="with a memory", via=OF_ANY_WIDTH, axes="b t e", picture=True),
         gradient(0.5, given=without_memory(e=8), via=remembering, weights=True),
         parameters(0.25),
-        Aspect("u and v at the start", 0.25, fresh_biases, side=True, missed="u and v start at zero."),
+        Aspect(
+            "u and v at the start",
+            0.25,
+            fresh_biases,
+            side=True,
+            missed="Your u and v do not start at zero. They have to.",
+        ),
         input_left_alone(0.25),
         any_device(0.25),
     ),
@@ -694,18 +700,11 @@ WITHOUT = ((31, 5, 0), (27, 4, 0), (14, 6, 0))
 SHORT = ((5, 6, 4), (7, 6, 4), (2, 3, 2), (2, 1, 1), (3, 1, 0))
 
 
-def modes(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Was the model in training mode while it was used, and is it afterwards?"""
-    results = {}
-    for training in (True, False):
-        model = Recurrent(draw).to(draw.device).train(training)
-        answer(model, few_bytes(draw, 23), 5, 4)
-        if not model.modes:
-            raise Fault("Your function never calls the model.")
-        results[f"for a model given in {'training' if training else 'evaluation'} mode"] = torch.tensor(
-            [any(model.modes), model.training]
-        )
-    return results
+def used_in_mode(answer: Answer, draw: Draw, training: bool) -> Recurrent:
+    """A model that came in training mode, or in evaluation mode, after the student's function has used it."""
+    model = Recurrent(draw).to(draw.device).train(training)
+    answer(model, few_bytes(draw, 23), 5, 4)
+    return model
 
 
 def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
@@ -720,11 +719,6 @@ def work_done(answer: Answer, draw: Draw) -> torch.Tensor:
     return torch.tensor([1])
 
 
-EVALUATION = (
-    "The model has to be in evaluation mode while it is used, and afterwards in the mode it came in: model.training"
-    " says which that is."
-)
-
 streaming_bits = exercise(
     "streaming_bits",
     stars=2,
@@ -737,7 +731,7 @@ streaming_bits = exercise(
         Aspect("texts of one segment, or two", 0.5, streamed(*SHORT), accepts="number"),
         Aspect("no memory", 0.5, streamed(*WITHOUT), accepts="number"),
         Aspect("each byte once", 0.5, work_done, side=True),
-        Aspect("evaluation mode", 0.5, modes, side=True, missed=EVALUATION),
+        evaluation_mode(0.5, used_in_mode),
     ),
 )
 
