@@ -23,7 +23,7 @@ def start(name: str) -> Check:
     check = start_checks(name)
     torch.manual_seed(0)
     plots.use_course_style()
-    _speak_calmly()
+    _speak_calmly({each.name for each in (*check.lesson.exercises, *check.lesson.predictions)})
     if get_ipython():  # the first optimizer would load it, without a word; and half loaded it breaks a kernel
         importlib.import_module("torch._dynamo")
     lesson = check.lesson
@@ -34,21 +34,36 @@ def start(name: str) -> Check:
     return check
 
 
-def _speak_calmly() -> None:
-    """A cell that needs an exercise which is not written yet says so in one line."""
+def _speak_calmly(asked: set[str]) -> None:
+    """A cell that needs an exercise which is not written yet, or whose cell has not run, says so in one line.
+
+    asked: the names that the lesson's cells have to define.
+    """
     shell = get_ipython()
     if shell is None:
         return
 
-    def not_yet(shell, kind, problem, traceback, tb_offset=None):
-        if str(problem) not in ("", STUB):
+    def calm(shell, kind, problem, traceback, tb_offset=None):
+        if sentence := _what_to_do(problem, _frames(traceback), asked):
+            shell._showtraceback(kind, problem, [sentence])
+        else:
             shell.showtraceback((kind, problem, traceback), tb_offset=tb_offset)
-            return
-        names = _frames(traceback)
-        which = f"{names[-1]} is" if names else "An exercise that this cell needs is"
-        shell._showtraceback(kind, problem, [f"{which} not written yet. Write it above, then run this cell again."])
 
-    shell.set_custom_exc((NotImplementedError,), not_yet)
+    shell.set_custom_exc((NotImplementedError, NameError), calm)
+
+
+def _what_to_do(problem: BaseException, frames: list[str], asked: set[str]) -> str:
+    """What to do about an error, in a sentence; "" where Python's own words are better.
+
+    frames: the functions in which it was raised, the innermost last; none for a line of the cell itself.
+    """
+    if isinstance(problem, NameError):
+        missing = problem.name in asked and not frames
+        return f"{problem.name} is not defined yet. Run its cell first, then this cell again." if missing else ""
+    if str(problem) not in ("", STUB):
+        return ""
+    which = f"{frames[-1]} is" if frames else "An exercise that this cell needs is"
+    return f"{which} not written yet. Write it above, then run this cell again."
 
 
 def _frames(traceback) -> list[str]:

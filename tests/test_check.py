@@ -113,6 +113,12 @@ def test_a_mistake_shows_a_panel_and_one_line_of_error(checked):
     assert error.traceback == ["CheckFailed: row_softmax: 0 of 4 points (the panel above says what to look at)"]
 
 
+def test_a_check_before_its_cell_says_what_to_run(checked):
+    _, (error,) = checked("raw_weights", "globals().pop('raw_weights', None)")
+    assert error.ename == "NameError"
+    assert error.traceback == ["raw_weights is not defined yet. Run its cell first, then this cell again."]
+
+
 def test_other_names_for_the_answer_are_checked_as_what_they_stand_for(checked):
     text, _ = checked("raw_weights", "import functools\n@functools.partial\ndef raw_weights(x):\n    return x @ x.mT")
     assert "all of it is right" in text
