@@ -23,7 +23,7 @@ def start(name: str) -> Check:
     check = start_checks(name)
     torch.manual_seed(0)
     plots.use_course_style()
-    _speak_calmly({each.name for each in (*check.lesson.exercises, *check.lesson.predictions)})
+    _speak_calmly({e.name for e in check.lesson.exercises} | {p.name for p in check.lesson.predictions})
     if get_ipython():  # the first optimizer would load it, without a word; and half loaded it breaks a kernel
         importlib.import_module("torch._dynamo")
     lesson = check.lesson

@@ -311,9 +311,9 @@ def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> 
     """
     other, call, arguments = OtherDevice(), via(answer, draw), inputs(draw)
     call(*copies(arguments))
-    call, arguments = other.moved(call), [other.moved(each) for each in arguments]
+    there, moved = other.moved(call), [other.moved(each) for each in arguments]
     with other:
-        result = call(*arguments)
+        result = there(*moved)
     if is_tensor(result) and other.device_of(result) != THERE:
         raise Fault(
             "Your result is on the wrong device: somewhere a tensor is created without saying on which device."

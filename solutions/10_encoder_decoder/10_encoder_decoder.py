@@ -992,8 +992,8 @@ for smoothing in (0.1, 0.0):
 #
 # One sentence, several beams. The first and the last lines of the function are given; write one step. The beams (many,
 # t) go through `model.decode` as a batch; memory and source have batch size 1 and have to be repeated to match. `width`
-# may exceed the number of candidates, and start and stop may be one id. The given lines call `model.encode` exactly once,
-# as they must, and return int64.
+# may exceed the number of candidates, and start and stop may be one id. The given lines call `model.encode` exactly
+# once, as they must, and return int64.
 #
 # <details><summary>Hint 1: all candidates at once</summary>
 #

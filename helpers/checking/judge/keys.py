@@ -96,7 +96,7 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
 
 
 def _stored(outcomes: Outcomes, prefix: str, tensors: dict[str, torch.Tensor]) -> dict:
-    entries = {}
+    entries: dict[str, dict[str, str | list[str]]] = {}
     for aspect, outcome in outcomes.items():
         entries[aspect] = {"state": outcome.state, "says": outcome.says}
         for kind, held in (("names", outcome.tensors), ("behaviour", outcome.behaviour)):

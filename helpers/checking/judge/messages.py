@@ -222,7 +222,7 @@ def nothing_depends_on_it(failure: Failure, context: Context) -> str | None:
     return f"{WRONG_NUMBERS} {context.unused}" if context.unused else None
 
 
-def difference_in_numbers(failure: Failure, context: Context) -> str | None:
+def difference_in_numbers(failure: Failure, context: Context) -> str:
     """Where the numbers differ, and of the first wrong values, in which aspects the values are right."""
     difference, _ = failure.difference
     if failure.later or failure.aspect.side:
@@ -260,8 +260,8 @@ def _said_once(fact: str, failure: Failure, context: Context) -> str | None:
     if not fact or fact in context.causes or failure.aspect.side or failure.outcome.state != ANSWERED:
         return None
     context.causes.add(fact)
-    of_a_kind = difference_of_a_kind(failure, context)
-    return f"{fact} {(of_a_kind or difference_in_numbers(failure, context)).removeprefix(ONLY_NUMBERS)}"
+    numbers = difference_of_a_kind(failure, context) or difference_in_numbers(failure, context)
+    return f"{fact} {numbers.removeprefix(ONLY_NUMBERS)}"
 
 
 def _at_first_cross(comparison: Comparison, recognised: Explained) -> Explained:

@@ -125,7 +125,7 @@ def _laid_out(comparison: Comparison, recognised: Explained, said: Mapping[str, 
     """The verdict, aspect by aspect, with its points."""
     exercise, key, right = comparison.exercise, comparison.key, comparison.right
     computed = was_computed(exercise, right, key)
-    lines = []
+    lines: list[AspectVerdict] = []
     for a in exercise.aspects:
         waits = a.name in right and (a.side or exercise.fixes_bug) and not computed
         counts = a.name in right and not waits

@@ -791,8 +791,9 @@ def searched_with_one_id(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 def searched_by_one(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The translations of one beam; and a long one, whose probability float32 takes for 0."""
     own = draw.named("long")
-    model, source, start, stop = a_sentence(own, 7, urgent=False)
-    unsure, limit = Tabled(own, model.pad, start, stop, UNSURE, longest=140), own.named("limit").number(115, 135)
+    _, source, start, stop = a_sentence(own, 7, urgent=False)
+    unsure = Tabled(own, int(source[0, -1]), start, stop, UNSURE, longest=140)
+    limit = own.named("limit").number(115, 135)
     return {
         "result": searched((1,) * 8, 7, 5, urgent=False)(answer, draw),
         f"for {limit} tokens": filled_up(answer(unsure, source, start, stop, limit, 1), limit),
