@@ -72,6 +72,13 @@ def test_no_released_notebook_holds_an_answer_elsewhere(lesson):
     } == {}
 
 
+def test_the_preview_of_an_exam_prints_panels_and_nothing_else(tmp_path, capsys):
+    notebook, _ = with_cell_below(FIRST, "raw_weights", OWN)
+    nbformat.write(notebook, tmp_path / f"{FIRST}.ipynb")
+    assert len(list(panels(str(tmp_path / f"{FIRST}.ipynb")))) > 1
+    assert capsys.readouterr().out == ""
+
+
 def test_the_preview_of_an_exam_names_the_cell(tmp_path):
     notebook, _ = with_cell_below(FIRST, "raw_weights", OWN)
     nbformat.write(notebook, tmp_path / f"{FIRST}.ipynb")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -38,7 +40,9 @@ def panels(lesson: str) -> Iterator[str]:
     cells = [CodeCell(name or f"cell {n}", text, name) for n, (name, text) in enumerate(texts, 1) if name != SETUP]
     read = scan_submission(check.lesson, cells, {}, setup)
     for exercise in check.lesson:
-        yield panel.as_text(check.as_in_exam(exercise.name, read.slices[exercise.name]))
+        with contextlib.redirect_stdout(io.StringIO()):  # the lesson's first cell says that it loads PyTorch
+            verdict = check.as_in_exam(exercise.name, read.slices[exercise.name])
+        yield panel.as_text(verdict)
     said = [predicted(question, read.predictions.get(question.name) or ...) for question in check.lesson.questions]
     if recalled := said[: len(check.lesson.recall)]:
         yield panel.as_text(recalled)
