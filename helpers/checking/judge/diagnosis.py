@@ -28,7 +28,7 @@ from helpers.exercises.tensor_names import (
     is_first_gradient,
     says_inputs,
 )
-from helpers.text import listed
+from helpers.text import counted, listed
 
 SAME = 1e-4  # of the largest number: a relation may be found within what differs by less
 LONGEST_LIST = 80  # characters of names; of those beyond it is said how many they are
@@ -160,7 +160,7 @@ def _these(what: str, names: list[str]) -> str:
     if len(named) > LONGEST_LIST:
         named = f"{called[0]}, and {len(names) - 1} more"
     if len(named) > LONGEST_LIST:
-        named = f"{len(names)} more case{'' if len(names) == 1 else 's'}"
+        return f" {what}: {counted(len(names), 'other case')}."
     return f" {what}: {named}."
 
 
