@@ -417,8 +417,8 @@ def test_a_mistake_with_the_same_numbers_is_mentioned_where_nothing_better_is_kn
     sometimes = lambda x, w: shuffled(x, w) if x[0, 0] > 0 else x @ w  # noqa: E731
     said = told(asked, product, sometimes, wave=shuffled)
     assert (
-        "Here your numbers are those of a known mistake: title of wave. But you are right in other numbers, where that "
-        "mistake is wrong: the cause is a part of it, or something else that gives the same numbers here."
+        "Here your numbers are those of a known mistake: title of wave. But your answer is right in other numbers, "
+        "where that mistake fails: you make only a part of it, or something else gives the same numbers here."
     ) in said
     twice = lambda x, w: 2 * (x @ w) if x[0, 0] > 0 else x @ w  # noqa: E731
     said = told(asked, product, twice, doubled=lambda x, w: 2 * (x @ w))

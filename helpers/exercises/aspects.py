@@ -281,7 +281,7 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
 
 
 ON_THE_CPU_ONLY = (
-    "Your code works on the CPU only: a tensor is created without saying on which device, or a layer is in a plain list"
+    "Your code works on the CPU only: a tensor is created without a device, or a layer is in a plain list"
     f" or dict, where the module does not find it. {ON_WHICH_DEVICE}"
 )
 
@@ -384,8 +384,8 @@ def evaluation_mode(points: float, used: Callable[[Answer, Draw, bool], Any]) ->
                 raise Fault(f"A model that comes in {came} mode is in training mode while your code uses it.")
             if model.training != training:
                 raise Fault(
-                    f"A model that comes in {came} mode is left in {other} mode. Restore its mode: `model.training`"
-                    " says which it is when it comes."
+                    f"A model that comes in {came} mode is left in {other} mode. Restore its mode: read"
+                    " `model.training` before you change it."
                 )
         return torch.tensor([1])
 

@@ -1,4 +1,4 @@
-"""What an answer does, beside what it returns: on what its result depends, and how it calls a model it is given.
+"""What an answer does, besides what it returns: on what its result depends, and how it calls a model it is given.
 
 No points hang on it. Where an answer's numbers are wrong, a verdict says what it does otherwise than the reference.
 """

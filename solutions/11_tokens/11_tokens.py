@@ -234,8 +234,8 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
 # the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are the symbols that would have
 # been left of it after the last round of `learn_merges`, had it been among the words. At the end no learned pair
-# remains in a piece, and nothing is joined across pieces. As after `learn_merges`, no symbol is made before its parts,
-# and each is made in one way only.
+# remains in a piece, and nothing is joined across pieces. As with merges from `learn_merges`, no symbol is made before
+# its parts, and each in only one way.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -622,7 +622,7 @@ check.prediction("perplexity_of_merges", perplexity_of_merges)
 #
 # <details><summary>Hint 1: from a mean to a sum</summary>
 #
-# Two tokens cost 1 nat and 5 nats. What does the text cost, and what does the function get to know of it? The surprise
+# Two tokens cost 1 nat and 5 nats. What does the text cost, and what is the function given? The surprise
 # of a coin toss is one bit, or ln 2 nats.
 #
 # </details>

@@ -855,7 +855,7 @@ with torch.no_grad():
 #
 # <details><summary>Hint 1: one pair first</summary>
 #
-# What does the formula do to each product before it adds up? `F.logsigmoid(z)` is log σ(z), and it is finite for any z.
+# What does the formula do to each product before summing? `F.logsigmoid(z)` is log σ(z), and it is finite for any z.
 #
 # </details>
 # <details><summary>Hint 2: one pair by hand</summary>

@@ -376,7 +376,7 @@ four_checkpoints = "C"
 # **Exercise 2 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
 # Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
-# gradient, and when the block is used twice. The forward pass keeps only x, beside the block and its parameters; the
+# gradient, and when the block is used twice. The forward pass keeps only x, besides the block and its parameters; the
 # block runs again in the backward pass, which returns all gradients and leaves `.grad` alone. After each pass the
 # random numbers continue as if the block had run once.
 #
@@ -751,7 +751,7 @@ else:
 # <details><summary>Hint 1: a line</summary>
 #
 # With x = ln N and y = ln L the law is a line. The slope of the least-squares line is the covariance of x and y over
-# the variance of x, and it goes through the point of the means.
+# the variance of x, and the line passes through the point of the means.
 #
 # </details>
 # <details><summary>Hint 2: two points by hand</summary>

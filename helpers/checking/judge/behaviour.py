@@ -39,7 +39,7 @@ def _tokens(count: int) -> str:
 
 
 def other_dependence(yours: Outcome, target: Outcome) -> str:
-    """Where the result changes and must not, or the other way round, when one part of the inputs changes; or ""."""
+    """Where the result wrongly changes, or wrongly does not, when one part of the inputs changes; or ""."""
     for part, own in ((OTHER_TEXT, 0), (LAST_POSITION, -1), (HIDDEN, None)):
         mine, goal = (one.behaviour.get(part) for one in (yours, target))
         if mine is None or goal is None or mine.shape != goal.shape:

@@ -34,8 +34,8 @@ CUT_OR_WRONG = (
 )
 CUT_IN_PART = f" All values are right: look for a part of the graph that is cut ({WHAT_CUTS})."
 LIKE = (
-    "Here your numbers are those of a known mistake: {}. But you are right in {}, where that mistake is wrong: the"
-    " cause is a part of it, or something else that gives the same numbers here."
+    "Here your numbers are those of a known mistake: {}. But your answer is right in {}, where that mistake fails: you"
+    " make only a part of it, or something else gives the same numbers here."
 )
 WRONG_NUMBERS = "The numbers are wrong."
 MISNAMED = (
@@ -187,7 +187,7 @@ def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
 
 
 def dependence(failure: Failure, context: Context) -> str | None:
-    """On what the result depends and must not, or the other way round."""
+    """What the result wrongly depends on, or wrongly ignores."""
     return _said_once(other_dependence(failure.outcome, failure.target), failure, context)
 
 

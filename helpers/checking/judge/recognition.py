@@ -137,7 +137,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
 
 
 def cases_against(comparison: Comparison, mistake: KnownMistake) -> list[str]:
-    """The names of results that are right, of values that are not right as a whole, where the mistake's are wrong."""
+    """The names of the right results, among values not all of which are right, where the mistake's are wrong."""
     found = []
     for aspect, yours, target in comparison.failures:
         for name, goal in target.tensors.items() if not aspect.side else ():

@@ -26,7 +26,7 @@ ON_HOLD = "to be looked at"  # the numbers earn something, and an instructor loo
 
 
 NOT_CHANGED = "You have not changed the cell yet. It runs; something in it is wrong."
-AS_ABOVE = "Counts then, too."
+AS_ABOVE = "The same applies here."
 HAD_BEFORE = "This was right in the cell as you got it. It counts as soon as a result that was wrong there is right."
 
 

@@ -390,8 +390,8 @@ matrices_of_rules = exercise(
             axes="f g",
             side=True,  # zeros, which anybody can guess
             missed=(
-                "In your w_q @ w_k.T two features that no rule names have a score other than 0, or NaN. The product is"
-                " a sum over columns, so compare your columns with the rules, one at a time."
+                "In your w_q @ w_k.T, two features that no rule names have a nonzero or NaN score. The product is a sum"
+                " over columns, so compare your columns with the rules, one at a time."
             ),
         ),
         gradient(0.5),

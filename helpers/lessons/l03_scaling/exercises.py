@@ -40,7 +40,7 @@ DRAWN_OTHERWISE = (
 )
 
 ONWARDS = (
-    "Remember: a later call with the same generator draws the numbers that follow. Do not seed it, nor make your own."
+    "Remember: a later call with the same generator draws the numbers that follow. Do not seed it or make your own."
 )
 
 
@@ -314,7 +314,7 @@ def without_buffers(answer: Answer, draw: Draw) -> torch.nn.Module:
     head = HEAD(answer, draw)
     for name, _ in head.named_buffers():
         raise Fault(
-            f"Your head has a buffer {name}. It may have no other parameters or buffers than the three matrices."
+            f"Your head has a buffer {name}. It may have no parameters or buffers other than the three matrices."
         )
     return head
 

@@ -367,8 +367,8 @@ leak_map = exercise(
 
 HURRIED = built(8, 2, 7)  # e = 8 in 2 heads, for texts of 7 positions at most
 FITS_NO_MORE = (
-    "The state_dict of your layer has other names or shapes, so a file that was saved from this layer no longer fits."
-    " Leave the names and shapes of what it stores unchanged."
+    "Your layer's state_dict has other names or shapes than the given layer's, so a file saved from that one no longer"
+    " loads. Leave the names and shapes of what it stores unchanged."
 )
 
 

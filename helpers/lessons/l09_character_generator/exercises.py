@@ -27,7 +27,6 @@ from helpers.exercises.spec import (
     size,
     values,
 )
-from helpers.text import counted
 
 FINISHED = "The finished function is there for the exercise that builds on this one."
 
@@ -125,8 +124,8 @@ def kinds_of_slices(collected: Collected, draw: Draw) -> dict[str, object]:
     missing = 9 - len(few)
     if missing > 0 and (few[:, 1:5] == few[:, 5:9]).all():
         raise Fault(
-            f"In thousands of rows, {counted(missing, 'slice')} of the text's 9 never came up. All starts from 0 to"
-            " len(data) − t − 1 have to be drawn."
+            f"Of the text's 9 slices, {missing} never came up in thousands of rows. Every start from 0 to"
+            " len(data) − t − 1 must be possible."
         )
     return {"result": few, LARGER: projected(larger, draw)}
 

@@ -629,7 +629,7 @@ LATE: Table = {
     "d": (0.002, 0.002, 0.002, 0.002, 0.992),
     "f": (0.333, 0.333, 0.0002, 0.333, 0.0002),
 }
-# The likeliest token has 0.31 everywhere, so that a hundred of them have a probability that float32 takes for 0.
+# Normalised, the likeliest token has 0.31 everywhere: the probability of a hundred of them underflows in float32.
 UNSURE: Table = {
     "start": (0.21, 0.21, 0.28, 0.21, 0.002),
     "a": (0.21, 0.28, 0.21, 0.21, 0.002),
@@ -789,7 +789,7 @@ def searched_with_one_id(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 
 
 def searched_by_one(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The translations of one beam; and a long one, whose probability float32 takes for 0."""
+    """The translations of one beam; and a long one, whose probability underflows in float32."""
     own = draw.named("long")
     _, source, start, stop = a_sentence(own, 7, urgent=False)
     unsure = Tabled(own, int(source[0, -1]), start, stop, UNSURE, longest=140)

@@ -453,8 +453,8 @@ decode = exercise(
             0.5,
             broken_characters,
             missed=(
-                "Some bytes here make no character, between others that do. Each such place becomes the character"
-                " U+FFFD, and the rest stays."
+                "Here some bytes, among valid ones, form no character. Each such place becomes the character U+FFFD,"
+                " and the rest stays."
             ),
         ),
     ),

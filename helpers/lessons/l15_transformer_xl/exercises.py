@@ -499,8 +499,8 @@ def ids_and_memories(draw: Draw) -> tuple[torch.Tensor, ...]:
 
 
 CHANGED = (
-    "After the call the ids, the caller's list or a memory in it are not what they were. Make a list of your own, and"
-    " leave all tensors that you are given as they are."
+    "Your call changes the ids, the caller's list or a memory in it. Make a list of your own, and leave all tensors"
+    " that you are given as they are."
 )
 
 transformer_xl = exercise(
@@ -587,8 +587,8 @@ EVEN = (
     "Here m is a whole number of segments. The first block sees t − 1 + m positions, and each further block reaches as"
     " far again as the memory is long."
 )
-ODD = "Here m is no whole number of segments. With t = 4 and m = 6 the number is 9 for one block, and 17 for two."
-BARE = "Without a memory only the t − 1 positions before it in its segment count, whatever the depth."
+ODD = "Here m is not a multiple of t. With t = 4 and m = 6 the answer is 9 for one block, and 17 for two."
+BARE = "Without a memory, a position sees only those before it in its segment, at most t − 1, at any depth."
 
 reach = exercise(
     "reach",

@@ -502,8 +502,8 @@ def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor] | torch.Te
 SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
 NO_TOKEN = "A worker without a token adds nothing to the sum, and nothing to the number of tokens."
 CHANGED = (
-    "After the call the workers' own gradients are not what they were. Look for +=, *=, /=, an assignment to x[...], a"
-    " method whose name ends in _, or a change of the lists, such as pop."
+    "Your call changes the workers' own gradients. Look for +=, *=, /=, an assignment to x[...], a method whose name"
+    " ends in _, or a call that changes a list, such as pop."
 )
 
 averaged = exercise(
@@ -591,7 +591,7 @@ def rising(draw: Draw) -> Points:
     return drawn_sizes(draw, 3), draw.uniform(1, 2, 3).cumsum(0).tolist()
 
 
-PAIRS = "Here the sizes are in no order, or one comes twice. Each loss belongs to the size at the same place."
+PAIRS = "Here the sizes are unsorted, or one appears twice. Each loss belongs to the size at the same index."
 NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
 THROUGH = "Through two points there is one line: here the power law has to pass through both."
 
