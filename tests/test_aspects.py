@@ -5,6 +5,7 @@ import torch
 
 from helpers.exercises.aspects import Fault, any_device, evaluation_mode, raises
 from helpers.exercises.draw import Draw
+from helpers.exercises.other_device import THERE
 
 
 def blocks_on(device):
@@ -181,3 +182,14 @@ def test_what_is_kept_from_a_call_on_the_cpu_is_seen():
     aspect = any_device(1, lambda draw: (draw.normal(2, 4, 3),))
     with pytest.raises(Exception):  # noqa: B017, PT011 (torch's own error, whose kind differs between operators)
         aspect.probe(triangle, Draw(0))
+
+
+def test_a_cache_for_each_device_is_right():
+    kept = {}
+
+    def triangle(t, device):
+        if (t, str(device)) not in kept:
+            kept[t, str(device)] = torch.ones(t, t, device=device).tril()
+        return kept[t, str(device)].clone()
+
+    assert torch.equal(any_device(1, lambda draw: (4, THERE)).probe(triangle, Draw(0)), torch.tensor([1]))

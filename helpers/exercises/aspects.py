@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from helpers.exercises.behaviour import copies, note_dependence
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind
-from helpers.exercises.other_device import THERE, OtherDevice, is_tensor
+from helpers.exercises.other_device import HERE, THERE, OtherDevice, is_tensor
 from helpers.exercises.tensor_names import GRADIENT, INPUT, LARGER, RESULT, gradient_of, in_case, numbered
 from helpers.exercises.tolerance import GRADIENTS, WHOLE
 
@@ -310,7 +310,7 @@ def _on_another_device(answer: Answer, draw: Draw, inputs: Inputs, via: Via) -> 
     A call on the CPU comes first, with the same inputs: what an answer keeps from it is on the wrong device.
     """
     other, call, arguments = OtherDevice(), via(answer, draw), inputs(draw)
-    call(*copies(arguments))
+    call(*(HERE if isinstance(each, torch.device) else each for each in copies(arguments)))
     there, moved = other.moved(call), [other.moved(each) for each in arguments]
     with other:
         result = there(*moved)
