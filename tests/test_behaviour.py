@@ -1,6 +1,7 @@
-"""What an answer does, beside what it returns: words depend on it, and no points."""
+"""What an answer does, besides what it returns: words depend on it, and no points."""
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -96,14 +97,15 @@ def test_an_answer_is_not_disturbed():
     def counting(x, mask):
         printed.append(len(printed))
         print("called")
-        if len(printed) > 2:
-            raise ValueError("only twice")
+        print("called", file=sys.stderr)
+        if len(printed) > 1:
+            raise SystemExit("only once")
         result = masked_mean_so_far(x, mask)
         x.zero_()
         return result
 
     answer = answered(counting)
-    assert answer.lines_printed == 1
+    assert answer.lines_printed == 2
     assert judge(EXERCISE, answer, KEY).points == 1
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from helpers.authoring.build.lesson_source import Answers, sources
-from helpers.authoring.inspect.promises import cards, clauses, lines_never_run, untested_promises
+from helpers.authoring.inspect.promises import cards, lines_never_run, promises, untested_promises
 from helpers.checking.judge.keys import load_key, shipped_path
 
 (LESSON,) = sources(["05_masking"])
@@ -51,8 +51,8 @@ def test_a_line_that_no_probe_runs_is_found():
     assert list(lines_never_run(exercise, Longer(LESSON))) == ["raise ValueError('never')"]
 
 
-def test_clauses_are_listed_beside_the_cases():
-    listing = "\n".join(clauses(LESSON, KEY))
+def test_promises_are_listed_beside_the_cases():
+    listing = "\n".join(promises(LESSON))
     for exercise in LESSON.lesson:
         assert exercise.name in listing and all(aspect.name in listing for aspect in exercise.aspects)
     assert "  - padding: result, with a batch of one" in listing

@@ -14,9 +14,10 @@ from helpers.authoring.build.mistakes import BadEdit
 from helpers.authoring.build.readme_table import write_table
 from helpers.authoring.inspect.check_answers import fresh_seeds, misjudged
 from helpers.authoring.inspect.inspection import inspect, inspect_course, to_come
-from helpers.authoring.inspect.promises import clauses
+from helpers.authoring.inspect.promises import promises
 from helpers.authoring.inspect.prose import findings_by_rule
 from helpers.authoring.inspect.untested_settings import unvaried
+from helpers.checking.judge.keys import BadKey
 from helpers.exercises import UnknownLesson
 from helpers.grading.errors import GradingError
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
@@ -30,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         (_build, "make the key, the executed notebook and the students' notebook"),
         (_check, "say what is stale, leaks or is missing"),
         (_read, "say how long a lesson takes, and what in its prose to write otherwise"),
-        (_clauses, "list what cards promise, sentence by sentence, beside the cases of their probes"),
+        (_promises, "list what cards promise, sentence by sentence, beside the cases of their probes"),
         (_unvaried, "list the settings that an exercise's probes never vary"),
         (_mutants, "judge small changes of the solution, and say which keep all points"),
         (_exam_key, "make the secret key that a lesson is graded with"),
@@ -43,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(run.__name__.strip("_").replace("_", "-"), help=about)
         command.set_defaults(run=run)
-        if run in (_build, _check, _read, _clauses, _unvaried, _mutants, _exam_key):
+        if run in (_build, _check, _read, _promises, _unvaried, _mutants, _exam_key):
             command.add_argument("lessons", nargs="*", metavar="NN_topic", help="all lessons if none is named")
     add = {name: command.add_argument for name, command in commands.choices.items()}
     add["build"]("--prose", action="store_true", help="only prose has changed: keep the key, and do not run the lesson")
@@ -69,7 +70,7 @@ def main() -> int:
     args = parser().parse_args()
     try:
         return args.run(args) or 0
-    except (BadEdit, BrokenLesson, BrokenReference, NoSandbox, SandboxFailed) as problem:
+    except (BadEdit, BadKey, BrokenLesson, BrokenReference, NoSandbox, SandboxFailed) as problem:
         print(problem, file=sys.stderr)
         return 1
 
@@ -102,11 +103,9 @@ def _read(args) -> None:
         print()
 
 
-def _clauses(args) -> None:
-    from helpers.checking.judge.keys import load_key, shipped_path
-
+def _promises(args) -> None:
     for source in sources(args.lessons):
-        print("\n".join((source.name, *clauses(source, load_key(source.lesson, shipped_path(source.name), "")))))
+        print("\n".join((source.name, *promises(source))))
 
 
 def _unvaried(args) -> None:

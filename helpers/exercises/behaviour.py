@@ -44,7 +44,13 @@ def _unobserved() -> Iterator[None]:
     """Calls of an answer that are none of its own doing: nothing is noted or printed, and no error leaves them."""
     _observed.append(None)
     try:
-        with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+        nowhere = io.StringIO()
+        quiet = contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere)
+        with (
+            quiet[0],
+            quiet[1],
+            contextlib.suppress(Exception, SystemExit),
+        ):  # a KeyboardInterrupt ends an answer's time
             yield
     finally:
         _observed.pop()

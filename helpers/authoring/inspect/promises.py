@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 
 from helpers.authoring.build.lesson_source import Answers, Source
-from helpers.checking.judge.keys import AnswerKey
+from helpers.checking.judge.keys import AnswerKey, load_key, shipped_path
 from helpers.checking.run.answers import run
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Exercise
@@ -89,8 +89,12 @@ def untested_promises(source: Source, key: AnswerKey) -> Iterator[str]:
                 yield f"{exercise.name}: no probe runs this line of the solution: {line}"
 
 
-def clauses(source: Source, key: AnswerKey) -> Iterator[str]:
-    """For each exercise, every sentence of its card and docstring, and below them its aspects with their cases."""
+def promises(source: Source) -> Iterator[str]:
+    """For each exercise, every sentence of its card and docstring, and below them its aspects with their cases.
+
+    Raises BadKey where the lesson has no key that fits.
+    """
+    key = load_key(source.lesson, shipped_path(source.name), source.rebuild)
     for name, text in cards(source).items():
         yield f"\n{name}"
         plain = re.sub(r"<[^>]*>|&nbsp;|\*\*", "", text)

@@ -213,7 +213,8 @@ def similar_mistake(failure: Failure, context: Context) -> str | None:
     comparison = context.comparison
     lost = lost_aspects(comparison.exercise, mistake, comparison.key)
     right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
-    right += [f"a case of the same kind, {in_words(name)}" for name in cases_against(comparison, mistake)[: not right]]
+    if not right:
+        right = [f"a case of the same kind, {in_words(cases_against(comparison, mistake)[0])}"]
     return LIKE.format(mistake.title, listed(right))
 
 

@@ -81,7 +81,7 @@ class Outcome:
     where: str = ""
     """The student's line that raised, with its number."""
     behaviour: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    """What it does beside that, by name (see `exercises.behaviour`). Nothing but words depends on it."""
+    """What it does besides, by name (see `exercises.behaviour`). Nothing but words depends on it."""
 
 
 @dataclass(frozen=True)

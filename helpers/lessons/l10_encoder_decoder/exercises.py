@@ -567,16 +567,7 @@ class Scripted(torch.nn.Module):
     places: torch.Tensor
     following: torch.Tensor
 
-    def __init__(
-        self,
-        draw: Draw,
-        n: int,
-        pad: int,
-        stop: int,
-        urgent: bool,
-        calm: float = 1.0,
-        longest: int = 40,
-    ):
+    def __init__(self, draw: Draw, n: int, pad: int, stop: int, urgent: bool, calm: float = 1.0, longest: int = 40):
         super().__init__()
         self.pad, self.stop, self.urgent = pad, stop, urgent
         self.times_read = 0
