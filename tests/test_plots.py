@@ -53,6 +53,7 @@ PICTURES = {
     "pair": lambda: plots.heat_pair(numbers(9, 9), numbers(9, 9).softmax(-1), WORDS, titles=("raw", "softmax")),
     "masks": lambda: plots.mask_row([torch.ones(6, 6).tril(), torch.ones(6, 6).triu(), torch.eye(6)], titles="abc"),
     "films": films,
+    "sentence": lambda: plots.sentence_map(numbers(2, 9, 9).softmax(-1), WORDS, ["one head", "another"]),
     "heads": lambda: plots.head_grid(numbers(4, 6, 6).softmax(-1), WORDS[:6]),
     "fold": lambda: plots.fold(
         [torch.arange(30).view(5, 6), torch.arange(30).view(5, 3, 2).transpose(0, 1)], e=6, d=2, titles=["x", "heads"]
@@ -248,6 +249,7 @@ def test_cells_without_numbers_get_a_colour_scale():
         (lambda: plots.heat_pair(numbers(12, 12), numbers(12, 12), same_scale=True), 1),
         (lambda: plots.head_grid(numbers(3, 12, 12).softmax(-1), list("abcdefghijkl")), 1),
         (lambda: plots.head_grid(numbers(3, 4, 4).softmax(-1), list("abcd")), 0),
+        (lambda: plots.sentence_map(numbers(4, 4).softmax(-1), list("abcd")), 1),
     ):
         plt.close("all")
         draw()

@@ -1,0 +1,51 @@
+"""What the published MiniLM makes of the sentence of lessons 1 to 7: python -m helpers.training.sentence
+
+Writes helpers/data/recorded/sentence.safetensors, in half precision. Nothing is trained. Needs the model (`make data
+ARGS=minilm`).
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+from helpers.data.datasets import minilm_files
+from helpers.data.sentence import FILE, LENGTH, WORDS
+from helpers.parts import bert
+from helpers.parts.bert import Bert, PieceTokenizer
+from helpers.parts.multi_head import split_heads
+from helpers.training.common import REAL
+
+
+@torch.no_grad()
+def tensors(model: Bert, tokenizer: PieceTokenizer) -> dict[str, torch.Tensor]:
+    """What `helpers.data.sentence` reads, by name."""
+    ids = torch.tensor([[one for word in WORDS for one in tokenizer.ids(word)]])
+    table = model.tokens.weight
+    words = LENGTH * F.normalize(table[ids[0]] - table.mean(dim=0), dim=-1)  # (t, e)
+    without = model.norm(model.tokens(ids) + model.segments(torch.zeros_like(ids)))
+    return {
+        "words": words,
+        "without_positions": _first_heads(model, without),
+        "with_positions": _first_heads(model, model.embed(ids)),
+        "weights": model.attention_weights(ids)[:, 0],
+    }
+
+
+def _first_heads(model: Bert, x: torch.Tensor) -> torch.Tensor:
+    """Queries, keys and values of the first block. x: (1, t, e). Returns (3, h, t, d)."""
+    layer = model.blocks[0].attention
+    return torch.cat([split_heads(to(x), layer.h) for to in (layer.to_queries, layer.to_keys, layer.to_values)])
+
+
+def main() -> None:
+    """Write the file."""
+    folder = minilm_files(places=REAL).folder
+    found = tensors(bert.load(folder).eval(), PieceTokenizer.from_folder(folder))
+    save_file({name: tensor.half().contiguous() for name, tensor in found.items()}, FILE)
+    print(f"Recorded in {FILE.name}.")
+
+
+if __name__ == "__main__":
+    main()
