@@ -1,16 +1,15 @@
 """The ladder: one small language model that grows from lesson 1 to lesson 9 out of the functions a student writes.
 
     ladder = Ladder(check)
-    attend = ladder.own(self_attention)    # the student's, or the finished part where theirs does not hold yet
-    ladder.climb(ByteModel(attend))        # trains, prints bits per byte and a sample
-    ladder.show()                          # all rungs so far
-    ladder.last_byte(model)                # how much weight it gives to the last byte
-    ladder.other_context(model)            # its score where all bytes but the last come from elsewhere
-    ladder.query_alone(model)              # its score where all keys and values come from elsewhere
+    softmax = ladder.own(row_softmax)    # the student's, or the finished part where theirs does not hold yet
+    ladder.climb(ByteModel(BareAttention(softmax)))    # trains, prints bits per byte and two samples
+    ladder.show()                        # all rungs so far
 
-One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. The text is
-Python's reference manual, or with `Ladder(check, text="enwik8")` Wikipedia, where there is data. The first nineteen
-twentieths are for training. On the rest the model predicts single bytes, each from the `t_max` bytes before it.
+One text, one size, one recipe and about the same seconds of one core for each rung: only the model changes. Each model
+knows where its bytes are and sees none that comes later, from the first rung on, so that every position predicts; until
+the lessons on masks and positions this is given. The text is Python's reference manual, or with
+`Ladder(check, text="enwik8")` Wikipedia, where there is data. The first nineteen twentieths are for training. On the
+rest the model predicts single bytes, each from the `t_max` bytes before it.
 """
 
 from __future__ import annotations
@@ -34,19 +33,20 @@ from helpers.course import VALIDATING
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
 from helpers.device import device
-from helpers.parts.attention import SingleHeadAttention, attention
+from helpers.parts.attention import attention
 from helpers.parts.blocks import Transformer
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate
 from helpers.parts.masks import CausalSelfAttention, causal_mask
-from helpers.parts.multi_head import MultiHeadAttention
+from helpers.parts.multi_head import merge_heads, split_heads
 from helpers.parts.positions import PositionEmbedding
 from helpers.parts.scaling import scaled_scores
 from helpers.progress import progress
-from helpers.rungs import ENWIK8, MANUAL, RUNGS, Score
+from helpers.rungs import EDITION, ENWIK8, MANUAL, RUNGS, Score
 
 N, E, H, T = 256, 64, 4, 32  # bytes, width, heads, positions of a window
-BATCH, RATE, WARMUP = 16, 5e-3, 50  # windows of T bytes in a batch; the recipe is lesson 9's
+BATCH, RATE, WARMUP = 16, 5e-3, 50  # windows in a batch; the recipe is lesson 9's
+FAR = 1e9  # below every score, so that a softmax gives exactly 0
 LONGEST, EVERY = 64, 2  # the first held-out byte that is predicted, and how many come from one to the next
 SAMPLE = 200  # bytes
 FEW = 5  # steps
@@ -54,16 +54,14 @@ MOST = 1_000_000  # bytes of a text
 TEMPERATURE = 0.8
 
 
-def self_attention(x: torch.Tensor) -> torch.Tensor:
-    """Lesson 1's, without parameters. x: (b, t, e). Returns (b, t, e)."""
-    return attention(x, x, x)
-
-
 FINISHED = {
-    "self_attention": self_attention,
-    "SingleHeadAttention": SingleHeadAttention,
+    "raw_weights": lambda x: x @ x.mT,
+    "row_softmax": lambda scores: torch.softmax(scores, dim=-1),
+    "attention": attention,
+    "scaled_scores": scaled_scores,
     "scaled_scores_early": scaled_scores,
-    "MultiHeadAttention": MultiHeadAttention,
+    "split_heads": split_heads,
+    "merge_heads": merge_heads,
     "CausalSelfAttention": CausalSelfAttention,
     "PositionEmbedding": PositionEmbedding,
     "Transformer": Transformer,
@@ -74,42 +72,105 @@ FINISHED = {
 class ByteModel(nn.Module):
     """Bytes become vectors, one part mixes the positions, and a linear map makes logits.
 
-    mix: a function or module from (b, t, e) to (b, t, e). positions: a module that adds them, None for a model without.
-    causal: does `mix` never look ahead? Then every position predicts the byte after it; otherwise only the last can.
-    mask: is `mix` called with a causal mask, mix(x, mask)?
+    mix: a function or module from (b, t, e) to (b, t, e). It never looks ahead, so that every position can predict the
+    byte after it. positions: a module that adds them, a learned vector for each if it is not given. mask: is `mix`
+    called with a causal mask, mix(x, mask)?
     """
 
     t_max = T
 
-    def __init__(self, mix: Callable, positions: nn.Module | None = None, causal: bool = False, mask: bool = False):
+    def __init__(self, mix: Callable, positions: nn.Module | None = None, mask: bool = False):
         super().__init__()
         self.tokens = nn.Embedding(N, E)
-        self.positions = positions or nn.Identity()
-        self.mix, self.causal, self.mask = mix, causal or mask, mask
+        self.positions = positions or PositionEmbedding(T, E)
+        self.mix, self.mask = mix, mask
         self.to_logits = nn.Linear(E, N)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """ids: (b, t), int64. Returns logits (b, t, n), of a model that is not causal (b, 1, n)."""
+        """ids: (b, t), int64. Returns logits (b, t, n)."""
         x = self.positions(self.tokens(ids))
         mask = (causal_mask(ids.shape[1], ids.device),) if self.mask else ()
-        y = self.mix(x, *mask)  # (b, t, e)
-        return self.to_logits(y if self.causal else y[:, -1:])
+        return self.to_logits(self.mix(x, *mask))
 
 
-class ScaledHead(SingleHeadAttention):
-    """Lesson 2's attention with scores by another function, such as lesson 3's.
+def later_hidden(scores: torch.Tensor) -> torch.Tensor:
+    """Scores of which a softmax makes no weight where a position would look ahead. scores: (..., t, t)."""
+    return scores.masked_fill(~causal_mask(scores.shape[-1], scores.device), -FAR)
 
-    scores: a function of q and k, both (b, t, d), that returns (b, t, t).
+
+class BareAttention(nn.Module):
+    """Lesson 1's attention, which has no parameters: softmax(x xᵀ) x.
+
+    softmax: a function of scores (b, t, t) that returns weights. scores: a function of x that returns scores; x xᵀ if
+    it is not given.
     """
 
+    def __init__(self, softmax: Callable, scores: Callable = FINISHED["raw_weights"]):
+        super().__init__()
+        self.softmax, self.scores = softmax, scores
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: (b, t, e). Returns (b, t, e)."""
+        return self.softmax(later_hidden(self.scores(x))) @ x
+
+
+class Projections(nn.Module):
+    """Three learned maps without bias, which make queries, keys and values of the model's width."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_queries, self.to_keys, self.to_values = (nn.Linear(E, E, bias=False) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """x: (b, t, e). Returns q, k and v, each (b, t, e)."""
+        return self.to_queries(x), self.to_keys(x), self.to_values(x)
+
+
+class OneHead(Projections):
+    """Lesson 2's attention with learned maps. attend: a function of q, k and v that returns (b, t, e)."""
+
+    def __init__(self, attend: Callable):
+        super().__init__()
+        self.attend = attend
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """x: (b, t, e). Returns (b, t, e).
+
+        The function takes no mask. t more components of queries and keys serve as one: their product is 0 where a
+        position may look, and far below 0 elsewhere.
+        """
+        b, t, _ = x.shape
+        q, k, v = super().forward(x)
+        hidden = -FAR * (~causal_mask(t, x.device)).to(x.dtype).expand(b, t, t)
+        places = torch.eye(t, dtype=x.dtype, device=x.device).expand(b, t, t)
+        return self.attend(torch.cat([q, hidden], dim=-1), torch.cat([k, places], dim=-1), v)
+
+
+class ScaledHead(Projections):
+    """Lesson 3's: the scores are another function's. scores: of q and k, both (b, t, d), that returns (b, t, t)."""
+
     def __init__(self, scores: Callable):
-        super().__init__(E, E)
+        super().__init__()
         self.scores = scores
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         """x: (b, t, e). Returns (b, t, e)."""
-        weights = torch.softmax(self.scores(self.to_queries(x), self.to_keys(x)), dim=-1)  # (b, t, t)
-        return weights @ self.to_values(x)
+        q, k, v = super().forward(x)
+        return torch.softmax(later_hidden(self.scores(q, k)), dim=-1) @ v
+
+
+class Heads(Projections):
+    """Lesson 4's: H heads. split: from (b, t, e) and h to (b, h, t, d). merge: from (b, h, t, d) to (b, t, e)."""
+
+    def __init__(self, split: Callable, merge: Callable):
+        super().__init__()
+        self.split, self.merge = split, merge
+        self.unify = nn.Linear(E, E)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """x: (b, t, e). Returns (b, t, e)."""
+        q, k, v = (self.split(part, H) for part in super().forward(x))
+        return self.unify(self.merge(torch.softmax(later_hidden(scaled_scores(q, k)), dim=-1) @ v))
 
 
 class Ladder:
@@ -128,7 +189,12 @@ class Ladder:
         self.score: Score | None = None
 
     def own(self, written: Any) -> Any:
-        """What the student wrote, if its check holds, and else the finished part; one printed line says which."""
+        """What the student wrote, if its check holds, and else the finished part; one printed line says which.
+
+        What is a finished part already, because the lesson has no such exercise, is returned without a word.
+        """
+        if any(written is part for part in FINISHED.values()):
+            return written
         name = self.check.name_of(written)
         holds = bool(name) and self.check.holds(name, written)
         self.all_own = self.all_own and holds
@@ -139,7 +205,9 @@ class Ladder:
         return written
 
     def climb(self, model: nn.Module) -> None:
-        """Train the model, print its held-out bits per byte and a sample of text, and keep the score.
+        """Train the model, print its held-out bits per byte and a sample of its text, and keep the score.
+
+        Above the sample comes the one that was recorded on the rung before, for the manual.
 
         The stop button ends the training early, and what was trained until then counts.
         """
@@ -148,11 +216,16 @@ class Ladder:
         if math.isfinite(bits):
             rungs.keep(self.score)
         print(f"held out: {bits:.2f} bits per byte after {done:,} steps\n")
-        print(sample(model, self.text))
+        before = list(RUNGS).index(self.lesson) - 1
+        if before >= 0 and self.text == MANUAL:
+            lesson = list(RUNGS)[before]
+            print(f"Lesson {int(lesson[:2])}'s model wrote:\n{recorded('ladder')['result']['samples'][lesson]}\n")
+        print(f"This one writes:\n{sample(model, self.text)}")
 
     def show(self) -> None:
         """Draw this rung and those below it: the student's scores, and on the manual the course's own three runs."""
-        mine = rungs.best([*rungs.scores(), *([self.score] if self.score else [])], self.text)
+        scores = [*rungs.scores(), *([self.score] if self.score else [])]
+        mine = rungs.best([one for one in scores if one.edition == EDITION], self.text)
         ours = recorded("ladder")["result"]["bits"] if self.text == MANUAL else defaultdict(tuple)
         shown = list(RUNGS)[: list(RUNGS).index(self.lesson) + 1]
         rows: list[tuple[str, float | None, bool, Any]] = [("plain average", None, True, ours["average"])]
@@ -166,22 +239,6 @@ class Ladder:
             spread = f"{min(runs):.2f} to {max(runs):.2f}" if runs else "none on this text"
             print(f"{name:<28}{f'{bits:.2f}' if bits else '':>8}   {spread}")
         print(", ".join(f"{name} {bits:.2f}" for name, bits in references(self.text).items()))
-
-    def last_byte(self, model: ByteModel) -> None:
-        """Print how much weight the last position gives to the last byte, at its own place and in all places."""
-        own, copies, equal = weight_on_last_byte(model, self.text)
-        print(f"weight on the last byte: {own:.2f} on its own position, {copies:.2f} with its copies")
-        print(f"if all weights were equal: {1 / model.t_max:.2f} and {equal:.2f}")
-
-    def other_context(self, model: nn.Module) -> None:
-        """Print the held-out bits per byte where all bytes that the model reads but the last come from elsewhere."""
-        print(f"held out, with other bytes before the last: {other_context_bits(model, self.text):.2f} bits per byte")
-
-    def query_alone(self, model: ByteModel) -> None:
-        """Print the held-out bits per byte where only the last position's query is from the window."""
-        print(
-            f"held out, with all keys and values from elsewhere: {query_alone_bits(model, self.text):.2f} bits per byte"
-        )
 
 
 def measured(model: nn.Module, steps: int, text_name: str = MANUAL, **options: Any) -> tuple[float, int]:
@@ -214,7 +271,7 @@ def training_steps(
 ) -> Iterator[None]:
     """The same, a step at a time; the stop button raises. what: the name in the line that shows how far it has come.
 
-    A step reads as many bytes whatever the model's t_max is. times: how many times as many as the rungs' steps.
+    times: how many times as many windows in a step as on the rungs.
     """
     if os.environ.get(VALIDATING):  # a notebook that is validated need not wait for the training
         steps = min(steps, FEW)
@@ -222,11 +279,10 @@ def training_steps(
     small_embeddings(model)
     optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     for step in progress(range(steps), what):
-        starts = torch.randint(len(data) - t, (times * BATCH * T // t,), generator=chance)
+        starts = torch.randint(len(data) - t, (times * BATCH,), generator=chance)
         windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
-        logits = model(windows[:, :-1])  # (b, t, n) or (b, 1, n)
-        targets = windows[:, -logits.shape[1] :]
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        logits = model(windows[:, :-1])  # (b, t, n)
+        loss = F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -257,28 +313,6 @@ def held_out_bits(model: nn.Module, text_name: str = MANUAL) -> float:
     return _bits(model, _held_out_windows(model, text_name))
 
 
-def other_context_bits(model: nn.Module, text_name: str = MANUAL) -> float:
-    """Held-out bits per byte where each window keeps its last byte and has the others of a window far away."""
-    windows = _held_out_windows(model, text_name)  # (windows, t + 1)
-    others = windows.roll(len(windows) // 2, dims=0)[:, :-2]
-    return _bits(model, torch.cat([others, windows[:, -2:]], dim=1))
-
-
-def query_alone_bits(model: ByteModel, text_name: str = MANUAL) -> float:
-    """Held-out bits per byte where the last byte is only the query, and keys and values are of a window far away.
-
-    model: without positions. Its `mix` takes a context, as SingleHeadAttention does.
-    """
-    windows = _held_out_windows(model, text_name)  # (windows, t + 1)
-    contexts = windows.roll(len(windows) // 2, dims=0)[:, :-1]
-    nats = 0.0
-    with evaluating(model), torch.no_grad():
-        for ids, context in zip(windows.split(256), contexts.split(256), strict=True):
-            y = model.mix(model.tokens(ids[:, -2:-1]), model.tokens(context))  # (b, 1, e)
-            nats += F.cross_entropy(model.to_logits(y)[:, 0], ids[:, -1], reduction="sum").item()
-    return float(bits_per_byte(nats / len(windows)))
-
-
 @torch.no_grad()
 def _bits(model: nn.Module, windows: torch.Tensor) -> float:
     """Bits per byte for the last byte of each window. windows: (windows, t + 1)."""
@@ -288,26 +322,6 @@ def _bits(model: nn.Module, windows: torch.Tensor) -> float:
             for part in windows.split(256)
         )
     return float(bits_per_byte(nats / len(windows)))
-
-
-@torch.no_grad()
-def weight_on_last_byte(model: ByteModel, text_name: str = MANUAL) -> tuple[float, float, float]:
-    """What the last position gives of its weight to itself, and to all positions that hold its byte: two means.
-
-    The third number is what the second would be if all weights were equal. model.mix: attention without parameters, or
-    a module with `to_queries` and `to_keys`. The windows are held out.
-    """
-    ids = _held_out_windows(model, text_name)[:, :-1]
-    to_queries, to_keys = (getattr(model.mix, name, nn.Identity()) for name in ("to_queries", "to_keys"))
-    own = copies = equal = 0.0
-    for part in ids.split(256):
-        x = model.positions(model.tokens(part))  # (b, t, e)
-        weights = torch.softmax(to_queries(x[:, -1:]) @ to_keys(x).mT, dim=-1)[:, 0]  # (b, t)
-        own += weights[:, -1].sum().item()
-        holds = part == part[:, -1:]
-        copies += weights[holds].sum().item()
-        equal += holds.float().mean(dim=1).sum().item()
-    return own / len(ids), copies / len(ids), equal / len(ids)
 
 
 def _held_out_windows(model: nn.Module, text_name: str) -> torch.Tensor:

@@ -1,5 +1,7 @@
 """The ladder: what a student wrote is trained, scored and kept, and nothing of it can spoil a lesson."""
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -10,23 +12,31 @@ from helpers.checking.check import start
 from helpers.course import TRAINING_STEPS, VALIDATING
 from helpers.data.datasets import generator_text
 from helpers.data.recorded import recorded
-from helpers.ladder import ByteModel, Ladder
-from helpers.parts.attention import SingleHeadAttention
-from helpers.rungs import RUNGS, Score
+from helpers.ladder import BareAttention, ByteModel, Heads, Ladder, OneHead, ScaledHead
+from helpers.parts.attention import attention
+from helpers.parts.masks import CausalSelfAttention
+from helpers.parts.multi_head import merge_heads, split_heads
+from helpers.parts.scaling import scaled_scores
+from helpers.rungs import EDITION, RUNGS, Score
 from helpers.student.start_page import Page
-from helpers.training.ladder_runs import MODELS
+from helpers.training.ladder_runs import MODELS, UNMASKED
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu", "kept")
 
 FIRST = "01_dot_product_attention"
 
 
-def right(x):
-    return torch.softmax(x @ x.transpose(1, 2), dim=-1) @ x
+def right(scores):
+    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+    return powers / powers.sum(dim=-1, keepdim=True)
 
 
-def not_written(x):
+def not_written(scores):
     raise NotImplementedError("write this")
+
+
+def first_model():
+    return ByteModel(BareAttention(right))
 
 
 def score(lesson, bits, own=True, **options):
@@ -42,8 +52,8 @@ def test_every_model_learns_from_the_first_steps(name, monkeypatch):
     assert ladder.held_out_bits(model) < before - 0.1
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_prediction_that_is_trained_depends_on_no_byte_after_it(name):
+@pytest.mark.parametrize("name", [name for name in MODELS if name != UNMASKED])
+def test_a_prediction_depends_on_no_byte_after_it(name):
     model = MODELS[name]().eval()
     ids = torch.randint(256, (2, model.t_max), generator=torch.Generator().manual_seed(0))
     changed = ids.clone()
@@ -59,26 +69,24 @@ def test_a_model_without_an_opinion_needs_eight_bits():
     assert ladder.held_out_bits(model) == pytest.approx(8)
 
 
-def test_the_other_bytes_before_the_last_change_only_a_model_that_reads_them(capsys):
-    last_only, average = ByteModel(nn.Identity()), ByteModel(lambda x: x.mean(dim=1, keepdim=True))
-    assert ladder.other_context_bits(last_only) == pytest.approx(ladder.held_out_bits(last_only), abs=1e-5)
-    assert ladder.other_context_bits(average) != pytest.approx(ladder.held_out_bits(average), abs=1e-5)
-    Ladder(start(FIRST)).other_context(last_only)
-    assert f"before the last: {ladder.held_out_bits(last_only):.2f} bits per byte" in capsys.readouterr().out
+def test_each_of_the_first_models_computes_causal_attention():
+    """Of functions that take no mask. The oracle is PyTorch's own attention, told that it is causal."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 9, ladder.E)
+    torch_attention = torch.nn.functional.scaled_dot_product_attention
+    bare = torch_attention(x, x, x, is_causal=True, scale=1)
+    assert torch.allclose(BareAttention(right)(x), bare, atol=1e-5)
+    for head, scale in ((OneHead(attention), 1), (ScaledHead(scaled_scores), None)):
+        q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
+        assert torch.allclose(head(x), torch_attention(q, k, v, is_causal=True, scale=scale), atol=1e-5)
+    heads, finished = Heads(split_heads, merge_heads), CausalSelfAttention(ladder.E, ladder.H)
+    finished.load_state_dict(heads.state_dict())
+    assert torch.allclose(heads(x), finished(x), atol=1e-5)
 
 
-def test_with_the_query_alone_a_model_reads_the_last_byte_or_the_context_from_elsewhere():
-    query_only, context_only = (
-        ByteModel(mix)
-        for mix in (lambda x, context=None: x, lambda x, context=None: (x if context is None else context)[:, -1:])
-    )
-    assert ladder.query_alone_bits(query_only) == pytest.approx(ladder.held_out_bits(query_only), abs=1e-5)
-    assert ladder.query_alone_bits(context_only) != pytest.approx(ladder.held_out_bits(context_only), abs=1e-5)
-
-
-@pytest.mark.parametrize("written,taken", [(right, right), (not_written, ladder.self_attention)])
+@pytest.mark.parametrize("written,taken", [(right, right), (not_written, ladder.FINISHED["row_softmax"])])
 def test_what_holds_is_taken_and_else_the_finished_part_and_a_line_says_which(written, taken, monkeypatch, capsys):
-    monkeypatch.setattr(written, "__name__", "self_attention")
+    monkeypatch.setattr(written, "__name__", "row_softmax")
     rung = Ladder(start(FIRST))
     assert rung.own(written) is taken and rung.all_own == (taken is right)
     assert ("yours" if taken is right else "the finished part") in capsys.readouterr().out
@@ -86,31 +94,28 @@ def test_what_holds_is_taken_and_else_the_finished_part_and_a_line_says_which(wr
 
 def test_a_climb_prints_a_score_and_a_sample_and_is_kept(monkeypatch, capsys):
     monkeypatch.setenv(TRAINING_STEPS, "3")
-    monkeypatch.setattr(right, "__name__", "self_attention")
+    monkeypatch.setattr(right, "__name__", "row_softmax")
     rung = Ladder(start(FIRST))
-    rung.climb(ByteModel(rung.own(right)))
+    rung.climb(ByteModel(BareAttention(rung.own(right))))
     (kept,) = rungs.scores()
     assert kept == rung.score and kept.own and kept.steps == 3 and kept.references == ladder.references()
     printed = capsys.readouterr().out
     assert f"{kept.bits:.2f} bits per byte after 3 steps" in printed and "▸" in printed
 
 
-def test_the_weight_on_the_last_byte_is_that_of_its_position_and_of_its_copies(monkeypatch, capsys):
-    """Long vectors at right angles share the weight among the copies; zero queries give each position the same."""
-    monkeypatch.setattr(ladder, "EVERY", 50 * ladder.EVERY)
-    ids = ladder.text()[1][ladder.LONGEST - ladder.T :].unfold(0, ladder.T + 1, ladder.EVERY)[:, :-1]
-    copies = (ids == ids[:, -1:]).sum(1)
-    model = ByteModel(right)
-    model.tokens = nn.Embedding.from_pretrained(30 * torch.eye(256))
-    share = (copies / ladder.T).mean().item()
-    assert ladder.weight_on_last_byte(model) == pytest.approx(((1 / copies).mean().item(), 1, share), abs=1e-5)
-    model.mix = SingleHeadAttention(256, 256)
-    nn.init.zeros_(model.mix.to_queries.weight)
-    assert ladder.weight_on_last_byte(model) == pytest.approx((1 / ladder.T, share, share), abs=1e-5)
-    Ladder(start(FIRST)).last_byte(model)
+def test_from_the_second_rung_on_a_climb_shows_what_the_rung_before_wrote(monkeypatch, capsys):
+    monkeypatch.setenv(TRAINING_STEPS, "3")
+    rung = Ladder(start("02_queries_keys_values"))
+    rung.climb(ByteModel(OneHead(rung.own(ladder.FINISHED["attention"]))))
     printed = capsys.readouterr().out
-    assert f"{1 / ladder.T:.2f} on its own position, {share:.2f} with its copies" in printed
-    assert f"if all weights were equal: {1 / ladder.T:.2f} and {share:.2f}" in printed
+    before = recorded("ladder")["result"]["samples"][FIRST]
+    assert f"Lesson 1's model wrote:\n{before}\n" in printed and printed.count("▸") == 2
+
+
+def test_a_finished_part_is_taken_without_a_word(capsys):
+    rung = Ladder(start(FIRST))
+    assert rung.own(scaled_scores) is scaled_scores and rung.all_own
+    assert capsys.readouterr().out == ""
 
 
 def test_the_stop_button_ends_a_training_and_what_was_trained_counts(capsys):
@@ -123,13 +128,13 @@ def test_the_stop_button_ends_a_training_and_what_was_trained_counts(capsys):
                 raise KeyboardInterrupt
             return super().forward(ids)
 
-    assert ladder.train(Stopped(right), 100) == 4
+    assert ladder.train(Stopped(BareAttention(right)), 100) == 4
     assert "Stopped after 4 of 100 steps" in capsys.readouterr().out
 
 
 def test_a_notebook_that_is_validated_does_not_wait_and_keeps_no_score(monkeypatch):
     monkeypatch.setenv(VALIDATING, "1")
-    assert ladder.train(ByteModel(right), 10_000) == ladder.FEW
+    assert ladder.train(first_model(), 10_000) == ladder.FEW
     assert not rungs.keep(score(FIRST, 3.6)) and rungs.scores() == []
 
 
@@ -156,24 +161,41 @@ def test_the_start_page_shows_the_ladder_from_its_first_rung_on():
     assert "3.75 (with finished parts, stopped early)" in html
 
 
+def test_a_score_of_an_older_ladder_stays_readable_is_marked_and_never_stands_beside_new_ones(kept, capsys):
+    line = {"lesson": FIRST, "bits": 3.2, "steps": 4000, "own": True, "references": {}}  # as version 1.0 wrote it
+    kept.write_text(json.dumps({"ladder": line}) + "\n")
+    (old,) = rungs.scores()
+    assert old.edition < EDITION and old.bits == 3.2
+    assert "3.20 (on an older ladder)" in Page([], [], [old])._repr_html_()
+    Ladder(start(FIRST)).show()
+    assert "3.20" not in capsys.readouterr().out
+    assert rungs.best([old, score(FIRST, 3.5)])[FIRST].bits == 3.5
+
+
 def test_the_recorded_gains_are_larger_than_what_seeds_differ_by():
-    """Lessons say of these rungs that they gain, and of lesson 2's that it does not."""
+    """Lessons say of these models that they gain, one after the other."""
     bits = recorded("ladder")["result"]["bits"]
-    gains = ["average", FIRST, "05_masking", "06_positions", "07_transformer_block"]
+    gains = ["average", FIRST, "02_queries_keys_values", "04_multi_head", "07_transformer_block"]
+    gains += ["09_character_generator"]
     for before, after in zip(gains, gains[1:], strict=False):
         assert min(bits[before]) > max(bits[after]), (before, after)
     assert max(bits["07_transformer_block"]) < recorded("ladder")["result"]["references"]["gzip"]
-    assert min(bits["02_queries_keys_values"]) > max(bits[FIRST])
+    assert min(bits["03 large, not scaled"]) > max(bits["03 large, scaled"])
+    assert max(bits[f"{UNMASKED}, training, but the last"]) < 0.05 and min(bits[UNMASKED]) > max(bits["04_multi_head"])
+    assert min(bits["06 without positions"]) > max(bits["06_positions"])
+    assert min(bits["07 + shortcut"]) > max(bits["07 + network"]) and min(bits["07 + network"]) > max(
+        bits["07 + norms"]
+    )
     assert list(recorded("ladder")["settings"]["steps"].values()) == [rung.steps for rung in RUNGS.values()]
 
 
 @pytest.mark.needs("real data", "enwik8/enwik8.first-4154399-bytes")
 def test_with_data_the_ladder_can_stand_on_wikipedia_and_its_scores_are_kept_apart(monkeypatch, capsys):
     monkeypatch.setenv(TRAINING_STEPS, "3")
-    monkeypatch.setattr(right, "__name__", "self_attention")
+    monkeypatch.setattr(right, "__name__", "row_softmax")
     rungs.keep(score(FIRST, 3.6))
     rung = Ladder(start(FIRST), text="enwik8")
-    rung.climb(ByteModel(rung.own(right)))
+    rung.climb(ByteModel(BareAttention(rung.own(right))))
     rung.show()
     printed = capsys.readouterr().out
     assert "none on this text" in printed and "3.60" not in printed
@@ -187,7 +209,7 @@ def test_a_model_is_trained_on_the_text_that_it_is_scored_on(monkeypatch):
     whole = ladder._whole
     monkeypatch.setattr(ladder, "_whole", lambda name: b"ab" * 5000 if name == "enwik8" else whole(name))
     ladder.text.cache_clear()
-    model = ByteModel(right)
+    model = first_model()
     bits, _ = ladder.measured(model, 300, "enwik8")
     ladder.text.cache_clear()
     assert bits < 0.1 and ladder.held_out_bits(model) > 4

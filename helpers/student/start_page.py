@@ -18,7 +18,7 @@ from pathlib import Path
 from helpers import check_log, rungs, theme
 from helpers.check_log import RIGHT, Result
 from helpers.course import ROOT, write_whole
-from helpers.rungs import ENWIK8, MANUAL, RUNGS, Score
+from helpers.rungs import EDITION, ENWIK8, MANUAL, RUNGS, Score
 from helpers.student.lessons import NotebookLesson, builds_on, lessons, read
 from helpers.text import counted
 from helpers.trust import sign
@@ -173,6 +173,7 @@ def _rung(name: str, bits: float, share: float, colour: str, remark: str) -> str
 def _circumstances(score: Score) -> str:
     parts = [] if score.own else ["with finished parts"]
     parts += ["stopped early"] if score.steps < RUNGS[score.lesson].steps else []
+    parts += ["on an older ladder"] if score.edition < EDITION else []
     return f" ({', '.join(parts)})" if parts else ""
 
 

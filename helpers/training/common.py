@@ -205,11 +205,11 @@ class Record:
     """Keeps the time and the curve of a training, and writes them down.
 
     name: of the file. data: what was learned from, with its checksum. settings: whatever one needs to know to repeat
-    it.
+    it. module: of helpers.training, whose command repeats it, where it has another name than the file.
     """
 
-    def __init__(self, name: str, data: dict, settings: dict):
-        self.name, self.data, self.settings = name, data, settings
+    def __init__(self, name: str, data: dict, settings: dict, module: str = ""):
+        self.name, self.data, self.settings, self.module = name, data, settings, module or name
         self.curve: list[dict] = []
         precision()  # it is tried which is faster, and that takes none of the time
         self._start, self._used = time.perf_counter(), time.process_time()
@@ -254,7 +254,7 @@ class Record:
         """Write NAME.json, in the form that `helpers.data.recorded` reads, and say so. Call `stop` before."""
         seconds, processor = self._clock
         record = {
-            "command": f"python -m helpers.training.{self.name}",
+            "command": f"python -m helpers.training.{self.module}",
             "data": self.data,
             "machine": machine(),
             "seconds": round(seconds, 1),
