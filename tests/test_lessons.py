@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from conftest import FIRST
 
-from helpers.authoring.build.building import BrokenLesson, with_its_outputs
+from helpers.authoring.build.building import BrokenLesson, build_further, with_its_outputs
 from helpers.authoring.build.card_lines import write_facts
 from helpers.authoring.build.lesson_source import Source, sources
 from helpers.authoring.build.make_keys import make_key
@@ -67,7 +67,8 @@ def copied(tmp_path) -> Source:
 
 def test_a_change_of_prose_keeps_what_the_lesson_printed_and_drew(copied):
     copied.script.write_text(copied.script.read_text(encoding="utf-8") + "\n# %% [markdown]\n# One more sentence.\n")
-    before, after = nbformat.read(copied.notebook, as_version=4), with_its_outputs(copied)
+    before = nbformat.read(copied.notebook, as_version=4)
+    after = with_its_outputs(copied, copied.read(), copied.notebook)
     assert after.cells[-1].source == "One more sentence."
     assert after.cells[:-1] == before.cells
 
@@ -75,7 +76,19 @@ def test_a_change_of_prose_keeps_what_the_lesson_printed_and_drew(copied):
 def test_code_that_has_changed_is_not_given_old_outputs(copied):
     copied.script.write_text(copied.script.read_text(encoding="utf-8") + "\n# %%\nprint(1)\n")
     with pytest.raises(BrokenLesson, match="The code of 01_dot_product_attention has changed.*make build LESSON="):
-        with_its_outputs(copied)
+        with_its_outputs(copied, copied.read(), copied.notebook)
+
+
+def test_what_else_was_measured_is_built_from_its_text_and_found_where_it_is_older(copied):
+    assert list(inspection.stale_further(Source("another", copied.folder.parent))) == []
+    copied.further_script.parent.mkdir(exist_ok=True)
+    copied.further_script.write_text("# %% [markdown]\n# # Measured further\n\n# %%\nprint(6 * 7)\n")
+    copied.further.unlink(missing_ok=True)
+    assert "further.ipynb is older than further.py" in "".join(inspection.stale_further(copied))
+    build_further(copied)
+    assert list(inspection.stale_further(copied)) == []
+    (output,) = nbformat.read(copied.further, as_version=4).cells[1].outputs
+    assert output.text == "42\n"
 
 
 def test_a_letter_that_is_seldom_right_is_found():

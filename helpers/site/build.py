@@ -44,9 +44,10 @@ LAB_ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
 SIDEBAR = {
     "Play": ("players/index", "players/pocket"),
     "Set up": ("students", "hubs"),
-    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "bugs", "about"),
+    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "further", "bugs", "about"),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }
+FURTHER = "further-"  # <!-- insert: further-03_scaling -->: the way to what else was measured in a lesson
 GUIDES = (*SIDEBAR["Set up"], *SIDEBAR["Teach"])
 
 
@@ -139,6 +140,9 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
         problems += for_readers(notebook, lesson.name)
         problems += players.insert(notebook, lesson.name)
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
+        if (further := lesson.further) is not None:
+            problems += for_readers(further, f"{lesson.name}/further")
+            nbformat.write(further, source / "lessons" / further_page(lesson.name))
     raise_if(problems)
 
     pages = {}
@@ -168,17 +172,24 @@ def pages_for_site(markdown: str) -> str:
 
 
 def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, str]) -> str:
-    """A page with what it names in `<!-- insert: NAME -->`: a part of the first page, or a player."""
+    """A page with what `<!-- insert: NAME -->` names: a part of the first page, a player, what else was measured."""
 
     def block(match: re.Match[str]) -> str:
         if match[1] == "start":
             return front_page.start_buttons(published["repository"], published["branch"])
         if match[1] == "copy":
             return front_page.copy(published["repository"], published["branch"])
+        if match[1].startswith(FURTHER):
+            return "\n".join(["```{toctree}", f"lessons/{further_page(match[1].removeprefix(FURTHER))}", "```"])
         part = front_page.PARTS.get(match[1])
         return part(lessons) if part else still(match[1])
 
     return INSERT.sub(block, page)
+
+
+def further_page(name: str) -> str:
+    """The file of the page that says what else was measured in a lesson."""
+    return f"{name}_further.ipynb"
 
 
 def toctrees(lessons: Iterable[SiteLesson], pages: Iterable[str]) -> str:

@@ -47,6 +47,12 @@ class SiteLesson(LessonSummary):
         return f"lessons/{self.name}.html"
 
     @property
+    def further(self) -> nbformat.NotebookNode | None:
+        """What else was measured, executed; None for a lesson without it."""
+        file = Source(self.name, self.folder).further
+        return nbformat.read(file, as_version=4) if file.is_file() else None
+
+    @property
     def text(self) -> str:
         """The Markdown of all its cells."""
         return "\n\n".join(cell.source for cell in self.notebook.cells if cell.cell_type == "markdown")

@@ -38,8 +38,18 @@ def build(source: Source, prose_only: bool = False) -> None:
     write_facts(source)
     if not prose_only:
         build_key(source)
-    nbformat.write(with_its_outputs(source) if prose_only else execute(source), source.notebook)
+    made = with_its_outputs(source, source.read(), source.notebook) if prose_only else execute(source, source.read())
+    nbformat.write(made, source.notebook)
+    build_further(source, prose_only)
     release(source, NOTEBOOKS)
+
+
+def build_further(source: Source, prose_only: bool = False) -> None:
+    """Execute what else was measured, in a lesson that has it. prose_only: as `build` takes it."""
+    if source.further_script.is_file():
+        written = source.read_further()
+        made = with_its_outputs(source, written, source.further) if prose_only else execute(source, written)
+        nbformat.write(made, source.further)
 
 
 def build_key(source: Source) -> None:
@@ -47,14 +57,13 @@ def build_key(source: Source) -> None:
     write_whole(shipped_path(source.name), key_as_bytes(make_key(source, SHIPPED_SEED), source.lesson))
 
 
-def execute(source: Source) -> nbformat.NotebookNode:
-    """The lesson run from top to bottom as solved, on the CPU, with its outputs.
+def execute(source: Source, notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A notebook of the lesson, run from top to bottom as solved, on the CPU, with its outputs.
 
     In one thread: how many prove fastest, and how they round, is not to show in what is stored.
 
     Raises BrokenLesson with the cell and its error when a cell fails.
     """
-    notebook = source.read()
     client = NotebookClient(
         notebook,
         timeout=600,
@@ -73,15 +82,14 @@ def execute(source: Source) -> nbformat.NotebookNode:
     return notebook
 
 
-def with_its_outputs(source: Source) -> nbformat.NotebookNode:
-    """The lesson as its text is now, with the outputs of its last run.
+def with_its_outputs(source: Source, notebook: nbformat.NotebookNode, built: Path) -> nbformat.NotebookNode:
+    """A notebook of the lesson as its text is now, with the outputs of its last run, in `built`.
 
     Raises BrokenLesson where a code cell differs from the one that was run.
     """
-    notebook = source.read()
     now, ran = (
         [cell for cell in cells if cell.cell_type == "code"]
-        for cells in (notebook.cells, nbformat.read(source.notebook, as_version=4).cells)
+        for cells in (notebook.cells, nbformat.read(built, as_version=4).cells)
     )
     if [cell.source for cell in now] != [cell.source for cell in ran]:
         raise BrokenLesson(f"The code of {source.name} has changed since it was run. {source.rebuild}")

@@ -48,6 +48,16 @@ class Source:
         return self.folder / f"{self.name}.ipynb"
 
     @property
+    def further_script(self) -> Path:
+        """What else was measured, for the site's page *Measured further*; not every lesson has it."""
+        return self.folder / "further" / "further.py"
+
+    @property
+    def further(self) -> Path:
+        """The same, executed."""
+        return self.further_script.with_suffix(".ipynb")
+
+    @property
     def mistakes_file(self) -> Path:
         """What students get wrong, and other variants of the solutions."""
         return self.folder / "mistakes.toml"
@@ -76,11 +86,12 @@ class Source:
         notebook = jupytext.read(self.script)
         first = next((place for place, cell in enumerate(notebook.cells, 1) if grade_id(cell) == SETUP), 0)
         notebook.cells[first:first] = recall_cells(self.lesson.recall)
-        notebook.metadata = nbformat.NotebookNode(kernelspec=KERNEL, language_info={"name": "python"})
-        notebook.nbformat, notebook.nbformat_minor = 4, 5
         _style_cards(notebook)
-        _name_cells(notebook)
-        return notebook
+        return _as_built(notebook)
+
+    def read_further(self) -> nbformat.NotebookNode:
+        """`further_script` as a notebook without outputs."""
+        return _as_built(jupytext.read(self.further_script))
 
     def cells_as_written(self) -> list[nbformat.NotebookNode]:
         """All cells, read once for as long as the .py is the same: to look at, and not to change."""
@@ -114,6 +125,13 @@ def sources(names: list[str] | None = None) -> list[Source]:
 @functools.cache
 def _cells_as_written(source: Source, changed: int) -> list[nbformat.NotebookNode]:
     return source.read().cells
+
+
+def _as_built(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    notebook.metadata = nbformat.NotebookNode(kernelspec=KERNEL, language_info={"name": "python"})
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    _name_cells(notebook)
+    return notebook
 
 
 def _style_cards(notebook: nbformat.NotebookNode) -> None:

@@ -84,9 +84,21 @@ def stale_notebook(source: Source) -> Iterator[str]:
     if not source.notebook.is_file():
         yield f"{source.notebook.name} was not built. {source.rebuild}"
         return
-    built, written = nbformat.read(source.notebook, as_version=4), source.read()
-    if [_input(cell) for cell in built.cells] != [_input(cell) for cell in written.cells]:
+    if _inputs(nbformat.read(source.notebook, as_version=4)) != _inputs(source.read()):
         yield f"{source.notebook.name} is older than {source.script.name}. {source.rebuild}"
+
+
+def stale_further(source: Source) -> Iterator[str]:
+    """What else was measured has the cells of its text."""
+    if not source.further_script.is_file():
+        return
+    built = nbformat.read(source.further, as_version=4) if source.further.is_file() else None
+    if built is None or _inputs(built) != _inputs(source.read_further()):
+        yield f"{source.further.name} is older than {source.further_script.name}. {source.rebuild}"
+
+
+def _inputs(notebook: NotebookNode) -> list[tuple]:
+    return [_input(cell) for cell in notebook.cells]
 
 
 def _input(cell: NotebookNode) -> tuple:
@@ -340,6 +352,6 @@ def wide_code(source: Source) -> Iterator[str]:
 
 
 QUICK_LOOKS = (
-    *(stale_notebook, stale_release, names, leaks, cells_missing, variants_missing),
+    *(stale_notebook, stale_further, stale_release, names, leaks, cells_missing, variants_missing),
     *(bugs_to_fix, built_on, predictions, outputs, wide_code),
 )

@@ -27,7 +27,7 @@ NAME = BUNDLE
 HOLDS = (
     ".gitignore README.md AGENTS.md CHANGELOG.md CITATION.cff LICENSE LICENSE-prose Makefile pyproject.toml "
     "constraints.txt environment.yml nbgrader_config.py helpers notebooks "
-    "site/glossary.md site/lessons.toml site/notation.md site/students.md"
+    "site/further.md site/glossary.md site/lessons.toml site/notation.md site/students.md"
 ).split()
 KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/", "exam/", "tests/")
 
