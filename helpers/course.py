@@ -28,6 +28,7 @@ def _root() -> Path:
 
 ROOT = _root()
 SOLUTIONS = ROOT / "solutions"
+PACKED_SOLUTIONS = ".solutions.json"  # in a students' zip that was made with solutions
 NOTEBOOKS = ROOT / "notebooks"
 LESSONS = HELPERS / "lessons"  # a folder a lesson; see `lesson_folder`
 

@@ -16,6 +16,7 @@ from helpers import check_log
 from helpers.check_log import Result
 from helpers.checking.judge.verdicts import RIGHT
 from helpers.checking.show import panel
+from helpers.course import PACKED_SOLUTIONS
 from helpers.notebooks import grade_id
 from helpers.student import kernel, solutions, start_page
 from helpers.student.lab import lab_command, lab_environment
@@ -152,6 +153,30 @@ def test_a_check_in_a_notebook_keeps_its_verdict_and_one_outside_keeps_none(kept
     assert len(check_log.results()) == 3
 
 
+def test_success_says_what_is_next_and_where_the_solution_is(kept, monkeypatch):
+    from helpers.checking.check import Check
+    from helpers.exercises import load_lesson
+
+    lesson = load_lesson(FIRST)
+    names = [exercise.name for exercise in lesson]
+    check = Check(lesson)
+
+    def solved(*some):
+        for name in some:
+            check_log.record(Result(FIRST, name, 1, 1, RIGHT))
+
+    solved(*names[:2])
+    assert check._what_next(lesson[names[1]]) == (
+        f"Next: `{names[2]}`. To compare: `python -m helpers solution {names[1]}` prints our solution."
+    )
+    solved(*names[3:])
+    assert check._what_next(lesson[names[-1]]).startswith(f"Next: `{names[2]}`.")
+    solved(names[2])
+    assert check._what_next(lesson[names[2]]).startswith("All exercises of this lesson are solved. *Validate*")
+    monkeypatch.setattr("helpers.checking.check.SOLUTIONS", Path("nowhere"))
+    assert "solution" not in check._what_next(lesson[names[2]])
+
+
 # The lessons, and the page
 
 
@@ -234,6 +259,13 @@ def test_lab_opens_the_start_page_or_a_lesson_and_finds_this_copys_helpers(tmp_p
     around = lab_environment({"PATH": "/usr/bin", "PYTHONPATH": "/else"})
     assert around["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "/else"]
     assert around["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
+
+
+def test_the_kernel_goes_by_the_courses_name():
+    code = "from jupyter_client.kernelspec import get_kernel_spec; print(get_kernel_spec('python3').display_name)"
+    around = lab_environment(os.environ)
+    named = subprocess.check_output([sys.executable, "-c", code], env=around, text=True).strip()
+    assert named == "Python 3 (dot-product-to-gpt2)" and named in kernel.ANOTHER
 
 
 def test_students_see_of_nbgrader_the_validate_button_alone():
@@ -366,8 +398,8 @@ def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers
     texts = solutions.solutions_in(solved)
     text = texts["raw_weights"]
     assert not any("###" in one or "NotImplementedError" in one for one in texts.values())
-    (mine / solutions.PACKED).write_bytes(solutions.pack({FIRST: texts}))
-    assert text.encode() not in (mine / solutions.PACKED).read_bytes()
+    (mine / PACKED_SOLUTIONS).write_bytes(solutions.pack({FIRST: texts}))
+    assert text.encode() not in (mine / PACKED_SOLUTIONS).read_bytes()
     tried(mine, "a", "b", "c", "d", "a", "b")
     done = call(mine, "solution", "raw_weights")
     assert done.returncode == 1 and "4 different answers" in done.stderr and text not in done.stdout

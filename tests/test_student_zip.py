@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from helpers.authoring.build.mistakes import Mistake
 from helpers.authoring.inspect.inspection import solution_lines
 from helpers.authoring.publish import student_zip as authoring_bundle
 from helpers.authoring.publish.student_zip import HOLDS, NAME, make_bundle, uncommitted
-from helpers.student.solutions import PACKED
+from helpers.course import PACKED_SOLUTIONS
 from helpers.update import RELEASE, read_release
 
 
@@ -38,6 +39,14 @@ def test_it_holds_no_solutions_no_keys_of_the_exam_and_no_instructors_rooms(bund
     for name in ("solutions", "exam", "tests", "helpers/grading", "helpers/authoring", "gradebook.db"):
         assert not (bundle / name).exists()
     assert not list(bundle.rglob("mistakes.toml"))
+
+
+def test_its_readme_speaks_to_students_and_leads_nowhere_that_is_not_there(bundle):
+    readme = (bundle / "README.md").read_text(encoding="utf-8")
+    assert "## For students" in readme and "make lab" in readme and "not for students" not in readme
+    assert not re.search(r"For (instructors|authors|readers)|make (grade|release|demo-class|site)", readme)
+    addresses = re.findall(r"\]\(([^()\s:]+)\)", readme)
+    assert len(addresses) > 20 and [one for one in addresses if not (bundle / one.partition("#")[0]).exists()] == []
 
 
 def test_no_line_of_a_solution_stands_where_students_look(bundle):
@@ -185,7 +194,7 @@ def test_solutions_are_in_a_zip_only_when_it_is_made_with_them(tmp_path):
         assert not any("solutions" in name for name in archive.namelist())
         assert not any(b"41" in archive.read(name) for name in archive.namelist() if "release" not in name)
     with zipfile.ZipFile(make_bundle(tmp_path, course, with_solutions=True)) as archive:
-        packed = archive.read(f"{NAME}/{PACKED}")
+        packed = archive.read(f"{NAME}/{PACKED_SOLUTIONS}")
     assert b"41" not in packed and list(json.loads(packed)) == ["01_a"]
 
 

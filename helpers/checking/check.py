@@ -38,7 +38,7 @@ from helpers.checking.run.isolation import NothingDefined, run_alone
 from helpers.checking.run.kernel_state import KernelState, TimeLimitExceeded, time_limit
 from helpers.checking.show import panel
 from helpers.checking.show.waiting import Waiting
-from helpers.course import VALIDATING
+from helpers.course import PACKED_SOLUTIONS, ROOT, SOLUTIONS, VALIDATING
 from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
 from helpers.text import number
 
@@ -60,6 +60,12 @@ STALE = (
 
 
 LOOKED_AT = "{} In an exam your instructor looks at this before it counts."
+
+ALL_SOLVED = (
+    "All exercises of this lesson are solved. *Validate* in the toolbar runs the notebook from its top;"
+    " then hand it in."
+)
+COMPARE = " To compare: `python -m helpers solution {}` prints our solution."
 
 UNFINISHED = (
     "PyTorch was not imported completely, so nothing was judged. Restart the kernel: Kernel > Restart Kernel and Run "
@@ -106,7 +112,8 @@ class Check:
         late = f"{exercise.name}: still running. It is stopped after {number(self.seconds)} seconds."
         with Waiting(late) as waiting:
             verdict = self._verdict(exercise, written)
-        self._record(verdict)
+        if self._record(verdict) and verdict.state == RIGHT and not verdict.says:
+            verdict = replace(verdict, says=self._what_next(exercise))
         waiting.replace_by(panel.Display(verdict))
         calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
         if verdict.state != RIGHT and not calm:
@@ -202,14 +209,25 @@ class Check:
         alone = self.as_in_exam(exercise.name, program)
         return alone if alone.points < verdict.points else verdict
 
-    def _record(self, verdict: Verdict) -> None:
-        """For the start page, in a notebook."""
+    def _what_next(self, exercise: Exercise) -> str:
+        """The next exercise that is not solved, or how to end the lesson; and where the solution is, to compare."""
+        results = check_log.results()
+        names = [one.name for one in self.lesson]
+        place = names.index(exercise.name)
+        left = (n for n in names[place:] + names[:place] if not check_log.was_solved(results, self.lesson.name, n))
+        following = next(left, "")
+        next_step = f"Next: `{following}`." if following else ALL_SOLVED
+        shown = (SOLUTIONS / self.lesson.name).is_dir() or (ROOT / PACKED_SOLUTIONS).is_file()
+        return next_step + (COMPARE.format(exercise.name) if shown else "")
+
+    def _record(self, verdict: Verdict) -> bool:
+        """For the start page, in a notebook. Returns whether it was written down."""
         if self._kernel is None:
-            return
+            return False
         state = verdict.state if verdict.state in (RIGHT, NOT_STARTED, AS_GIVEN, NO_ANSWER) else check_log.WRONG
         answer = cell_of(self._kernel.source(verdict.exercise)).digest
         points = (verdict.points, verdict.out_of)
-        check_log.record(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
+        return check_log.record(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
 
     @cached_property
     def _key(self) -> AnswerKey:

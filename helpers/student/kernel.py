@@ -11,7 +11,7 @@ from typing import Any
 
 from helpers.course import NOTEBOOKS
 
-ANOTHER = "{} lacks it. Choose the course's kernel: Kernel, Change Kernel, Python 3 (ipykernel)."
+ANOTHER = "{} lacks it. Choose the course's kernel: Kernel, Change Kernel, Python 3 (dot-product-to-gpt2)."
 NOT_STARTED = (
     "The lesson's first cell has not run since this kernel started: Run, Run All Above Selected Cell, then run this"
     " cell again."

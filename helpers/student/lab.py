@@ -60,9 +60,10 @@ def lab_command(page: str, more: Sequence[str] = ()) -> list[str]:
 def lab_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of JupyterLab and of its kernels.
 
-    Kernels find this folder's helpers wherever they start; commands of the environment are on the path; and a user's
-    own packages and kernels of the same name do not shadow the environment's. A kernel in which a lesson has not been
-    started says what to do about it, unless the user has a PYTHONSTARTUP already.
+    Kernels find this folder's helpers wherever they start, and are listed by the course's name; commands of the
+    environment are on the path; and a user's own packages and kernels of the same name do not shadow the environment's.
+    A kernel in which a lesson has not been started says what to do about it, unless the user has a PYTHONSTARTUP
+    already.
     """
 
     def first(place: Path, name: str) -> str:
@@ -74,6 +75,7 @@ def lab_environment(environment: Mapping[str, str]) -> dict[str, str]:
         "PATH": first(Path(sys.executable).parent, "PATH"),
         "PYTHONPATH": first(ROOT, "PYTHONPATH"),
         "JUPYTER_CONFIG_PATH": first(SETTINGS, "JUPYTER_CONFIG_PATH"),
+        "JUPYTER_PATH": first(SETTINGS, "JUPYTER_PATH"),
         "PYTHONNOUSERSITE": "1",
         "JUPYTER_PREFER_ENV_PATH": "1",
     }

@@ -13,11 +13,10 @@ import zlib
 from collections.abc import Mapping
 
 from helpers import check_log
-from helpers.course import ROOT, SOLUTIONS, TRIES
+from helpers.course import PACKED_SOLUTIONS, ROOT, SOLUTIONS, TRIES
 from helpers.notebooks import grade_id, nbgrader_data, text_of, without_marks
 from helpers.student.lessons import find, read
 
-PACKED = ".solutions.json"  # in a students' zip that was made with solutions
 NONE_HERE = "This copy holds no solutions: the course was given to you without them. The check still helps."
 
 
@@ -66,7 +65,7 @@ def _solutions(lesson: str) -> Mapping[str, str]:
     if solved is not None:
         return solutions_in(solved)
     try:
-        packed = json.loads((ROOT / PACKED).read_text(encoding="utf-8"))[lesson]
+        packed = json.loads((ROOT / PACKED_SOLUTIONS).read_text(encoding="utf-8"))[lesson]
         return {name: zlib.decompress(base64.b64decode(text)).decode() for name, text in packed.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError, zlib.error):
         return {}

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from helpers.authoring.publish.repository_url import BUNDLE
-from helpers.course import INSTRUCTORS_ROOMS, ROOT, write_whole, written_whole
-from helpers.student.solutions import PACKED, pack, solutions_in
+from helpers.course import INSTRUCTORS_ROOMS, PACKED_SOLUTIONS, ROOT, write_whole, written_whole
+from helpers.student.solutions import pack, solutions_in
 from helpers.student.start_page import notebook_text
 from helpers.update import RELEASE, START_PAGE, is_lesson
 
@@ -29,6 +29,8 @@ HOLDS = (
     "constraints.txt environment.yml nbgrader_config.py helpers notebooks "
     "site/further.md site/glossary.md site/lessons.toml site/notation.md site/students.md"
 ).split()
+# Parts of the README that are about grading, authoring and the site, or lead to files that a student's copy has not
+NOT_FOR_STUDENTS = re.compile(rb"<!-- not for students -->\n.*?<!-- /not for students -->\n", re.DOTALL)
 KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/", "exam/", "tests/")
 
 
@@ -88,8 +90,9 @@ def release_files(course: Path = ROOT, *, with_solutions: bool = False) -> dict[
     with_solutions: a student then sees an exercise's solution once it is solved or was tried often enough. In such a
     release they can also be looked up: it is for people who learn on their own, not for a graded class.
     """
-    solutions = {PACKED: committed_solutions(course)} if with_solutions else {}
+    solutions = {PACKED_SOLUTIONS: committed_solutions(course)} if with_solutions else {}
     files = {START_PAGE: notebook_text(), **solutions, **bundled_files(course)}
+    files["README.md"] = NOT_FOR_STUDENTS.sub(b"", files["README.md"])
     return {RELEASE: record_of(last_commit(course), files), **files}
 
 
