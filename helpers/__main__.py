@@ -10,7 +10,7 @@ from collections.abc import Sequence
 if sys.version_info < (3, 11):  # noqa: UP036 - for who did not install by pip
     sys.exit(f"The course needs Python 3.11 or later; this is {sys.version.split()[0]} ({sys.executable}).")
 
-from helpers.course import NOTEBOOKS, TRIES
+from helpers.course import NOTEBOOKS, TRIES, TRIES_BEFORE_LINES
 from helpers.student.lessons import NotFound, lesson_named, lesson_names
 
 NO_COURSE = "This is not the course's folder: go to the one that holds notebooks/ and helpers/, and call this again."
@@ -34,6 +34,9 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=about)
         command.add_argument("exercise")
         command.add_argument("--lesson", default="", help="its name or number, where two lessons have that exercise")
+        if name == "solution":
+            mixed = f"only its lines, in mixed order, for you to sort: after {TRIES_BEFORE_LINES} different answers"
+            command.add_argument("--shuffled", action="store_true", help=mixed)
     data = commands.add_parser("data", help="fetch the real data and GPT-2, for use without a network")
     data.add_argument("names", nargs="*", metavar="NAME", help="those only: imdb, gpt2, ...")
     update = commands.add_parser("update", help="take a newer release, and keep every answer")
@@ -97,9 +100,9 @@ def _stub(args: argparse.Namespace) -> None:
 
 
 def _solution(args: argparse.Namespace) -> None:
-    from helpers.student.solutions import solution
+    from helpers.student.solutions import shuffled, solution
 
-    print(solution(args.exercise, args.lesson))
+    print((shuffled if args.shuffled else solution)(args.exercise, args.lesson))
 
 
 def _data(args: argparse.Namespace) -> int:

@@ -36,6 +36,7 @@ LESSONS = HELPERS / "lessons"  # a folder a lesson; see `lesson_folder`
 INSTRUCTORS_ROOMS = ("authoring", "grading", "benchmarks", "site")
 
 TRIES = 5  # different answers, after which a student may see a solution where their copy holds any
+TRIES_BEFORE_LINES = 3  # the same for a solution's lines in mixed order
 
 SHIPPED_SEED = "desk"  # inputs of checks on a student's machine are drawn from it, and shipped keys are made for it
 STUB = "write this"  # the message of the NotImplementedError in a released notebook

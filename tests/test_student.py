@@ -410,6 +410,23 @@ def test_a_solution_is_shown_after_it_was_solved_or_after_five_different_answers
     assert text in call(mine, "solution", "raw_weights").stdout
 
 
+def test_the_lines_of_a_solution_are_shown_in_mixed_order_after_three_different_answers(mine):
+    solved = json.loads((ROOT / "solutions" / FIRST / f"{FIRST}.ipynb").read_text())
+    texts = solutions.solutions_in(solved)
+    (mine / PACKED_SOLUTIONS).write_bytes(solutions.pack({FIRST: texts}))
+    tried(mine, "a", "b", exercise="row_softmax")
+    done = call(mine, "solution", "row_softmax", "--shuffled")
+    assert done.returncode == 1 and "after 3 different answers" in done.stderr and not done.stdout
+    tried(mine, "c", exercise="row_softmax")
+    lines = call(mine, "solution", "row_softmax", "--shuffled").stdout.splitlines()
+    written = [line.partition("#")[0].strip() for line in texts["row_softmax"].splitlines()]
+    in_order = [line for line in written if line in lines]
+    assert sorted(lines) == sorted(in_order) and lines != in_order and len(lines) >= 3
+    assert call(mine, "solution", "row_softmax", "--shuffled").stdout.splitlines() == lines
+    tried(mine, "a", "b", "c")
+    assert "too few lines" in call(mine, "solution", "raw_weights", "--shuffled").stderr
+
+
 @pytest.mark.parametrize("words", ["--help", "points", "stub no_such_exercise"])
 def test_a_command_that_needs_no_tensor_waits_for_no_heavy_package(mine, words):
     heavy = ("torch", "numpy", "matplotlib", "IPython", "nbformat", "jsonschema", "nbgrader", "jupyterlab")
