@@ -811,7 +811,8 @@ for english, german in test_pairs[:300]:
 print(f"{tried} numbers end in tens and units; for {both / tried:.0%} it looks crosswise")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Four heat maps, one for each head of the last block's cross-attention, for the same sentence. A row for each German word and one for the stop token, a column for each English word; at the units and tens nearly all dark cells cross, elsewhere the heads differ more."}}
-plots.head_grid(maps[-1], rows, columns, across=2, annotate=False, **names)
+titles = [f"head {r}" for r in range(len(maps[-1]))]
+plots.head_grid(maps[-1], rows, columns, titles=titles, across=2, annotate=False, **names)
 plt.show()
 
 # %% [markdown]
@@ -819,8 +820,8 @@ plt.show()
 #
 # **How to read it.** The same block, one map for each head. Most German words translate one English word. *und*
 # translates none, but depends on one: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. It is written
-# only if there is a ten, and in its rows most heads look at this ten, *eighty* or *forty*, in this run. Only
-# `<stop>` has no word to look at.
+# only if there is a ten, and in its rows most heads look at this ten, *eighty* or *forty*, in this run; the others
+# differ. `<stop>` translates no word either.
 #
 # </div>
 
@@ -1129,7 +1130,7 @@ bench.show()
 # %% [markdown]
 # ## The same model, real sentences
 #
-# There is nothing to run here. Numbers follow a rule; sentences do not. Multi30k ([Elliott et al.,
+# Nothing is trained here. Numbers follow a rule; sentences do not. Multi30k ([Elliott et al.,
 # 2016](https://arxiv.org/abs/1605.00459)) has 29,000 descriptions of photographs in English, with German translations
 # by people, and 1,000 more for testing. The run below was made once, with the finished parts of this lesson, and
 # **recorded**; the command that it prints repeats it.

@@ -17,7 +17,7 @@
 # | | |
 # |---|---|
 # | **You will build** | GPT-2's tokenizer: its byte alphabet, the learning of merges, decoding, bits per byte; and you fix an encoder |
-# | **You need** | [lesson 9](../09_character_generator/09_character_generator.ipynb) for entropy and bits per byte; bytes and text in Python |
+# | **You need** | [lesson 9](../09_character_generator/09_character_generator.ipynb) for cross-entropy and bits per byte; bytes and text in Python |
 # | **It takes** | about 70 minutes: five exercises, 13 points, and three predictions |
 # | **It computes** | for a few seconds a cell, on any laptop |
 #
@@ -47,7 +47,7 @@ check = start("11_tokens")
 # %% [markdown]
 # ## Words, bytes, and something between
 #
-# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words, and met words that it did not know. Lesson 9 took
+# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words: one that is not in its list stays unknown. Lesson 9 took
 # single bytes: nothing is unknown, and sequences are long. GPT-2 takes the middle way ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
 # 2.2). It starts from bytes, so that any text can be written, and joins those that often stand together, so that a
@@ -198,8 +198,8 @@ def learn_merges(words, count):
 check(learn_merges)
 
 # %% [markdown]
-# First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words; then the
-# prose of Python's manual, a quarter of a megabyte:
+# First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words, without their
+# sign for the end of a word; then the prose of Python's manual, a quarter of a megabyte:
 
 # %%
 four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
@@ -239,15 +239,14 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
-# Take the four merges printed above and the word *lowest*, letter by letter. Which pairs could be joined first? When
-# the merges were learned, what had been joined already when each of them was counted?
+# Let the merges be (b, c) and (a, b), learned in this order: `ranks` is {(b, c): 0, (a, b): 1}. Cut the piece *abc* by
+# hand. Which pairs could be joined first? And what had been joined already when (a, b) was counted?
 #
 # </details>
-# <details><summary>Hint 2: three letters</summary>
+# <details><summary>Hint 2: its tokens</summary>
 #
-# Let the merges be (b, c) and (a, b), in this order: `ranks` is {(b, c): 0, (a, b): 1}. The piece *abc* becomes *a* and
-# *bc*, for when (a, b) was learned, every *b* before a *c* was already part of *bc*. A pair such as (c, a), which was
-# never learned, has no rank at all.
+# The piece *abc* becomes *a* and *bc*: when (a, b) was counted, every *b* before a *c* was already part of *bc*. The
+# piece *abab* becomes *ab* and *ab*. A pair such as (c, a), which was never learned, has no rank at all.
 #
 # </details>
 # </div>
@@ -312,8 +311,8 @@ plots.diagrams.merges_on_a_word("lowest", few)
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom: one merge per step, with its place in the list, counted from 0. The word was
-# never seen, and yet it becomes two tokens that mean something. (All four merges apply here; one whose pair did not
-# occur would be passed over.)
+# never seen, and yet it becomes two tokens that mean something. (All four merges apply here, and in this word any order
+# of joining gives the same two tokens. In *abc*, the piece of the hints, it does not.)
 #
 # </div>
 
@@ -695,9 +694,9 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # <details><summary>3. Could a model do without tokens, and read bytes?</summary>
 #
 # Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention grows
-# with their square. Models that read bytes and join them inside are catching up, ByT5 ([Xue et al.,
-# 2022](https://arxiv.org/abs/2105.13626)) and the Byte Latent Transformer ([Pagnoni et al.,
-# 2024](https://arxiv.org/abs/2412.09871)) among them. They spell better. They do not treat all languages alike: in
+# with their square. Models that read bytes are catching up. ByT5 ([Xue et al.,
+# 2022](https://arxiv.org/abs/2105.13626)) reads them one by one, the Byte Latent Transformer ([Pagnoni et al.,
+# 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model. They spell better. They do not treat all languages alike: in
 # UTF-8 a letter of Hindi takes three bytes, and the lengths of the same text in two languages can differ more than
 # fourfold ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
 #

@@ -14,6 +14,21 @@
 # the program: it reads these files and continues a text, and up to rounding it computes the same numbers as every other
 # program that opens them. Then you look inside, and find the heads that let it repeat what it has read.
 #
+# With a small GPT-2 that was trained on Python's standard library, your program will go on after the first line like
+# this:
+#
+# ```python
+# def __init__(self, key, value):
+#         self._value = value
+#         self._fields = {}
+#
+#     def __getattr__(self, name):
+#         if name in self._fields:
+#             return self._fields[name]
+#         else:
+#             return self._fields
+# ```
+#
 # | | |
 # |---|---|
 # | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you fix a converter |
@@ -180,8 +195,8 @@ check(Conv1D)
 # %% [markdown]
 # **GELU.** ReLU multiplies x by 0 or 1, depending on its sign. GELU multiplies it by a number in between: by Φ(x), the
 # probability that a standard normal number is smaller than x ([Hendrycks and Gimpel,
-# 2016](https://arxiv.org/abs/1606.08415), section 2). Φ needs the error function, which was slow when GPT-2 was
-# written. So GPT-2 uses their approximation, which is given here as `finished_gelu`:
+# 2016](https://arxiv.org/abs/1606.08415), section 2). Φ needs the error function, which was slower than tanh
+# when GPT-2 was written. GPT-2 uses their approximation, which is given here as `finished_gelu`:
 #
 # $$\operatorname{gelu}(x) \;\approx\; \tfrac12\, x
 # \left(1 + \tanh\!\Big(\sqrt{2/\pi}\,\big(x + 0.044715\,x^3\big)\Big)\right).$$
@@ -404,8 +419,8 @@ plt.show()
 # ## The published names
 #
 # Now load the numbers into the model. The weights file is a table of contents and then bytes: names, shapes, numbers,
-# and no code. (Older models on the Hub are pickles, which may contain code; PyTorch reads them safely with
-# `weights_only=True`.) The names are not ours:
+# and no code. (Older models on the Hub are pickles, which may contain code. `weights_only=True` lets PyTorch refuse
+# that code; versions before 2.10 could be tricked.) The names are not ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -488,6 +503,18 @@ mine = GPT2(pocket.config).to(device()).eval()
 told = mine.load_state_dict(rename_weights(published), strict=False)
 left = [name for name in told.missing_keys if not name.startswith("head")]
 print("missing:", left, " unexpected:", told.unexpected_keys)
+
+# %% [markdown]
+# **Your model writes.** Lesson 9's `generate` needs nothing of a model but its logits, and the length of its window:
+
+# %%
+from helpers.parts.generator import generate as finished_generate
+
+mine.t_max = pocket.config.t_max
+begun = ids_of("def __init__(self,")
+drawn = finished_generate(mine, begun, 60, temperature=0.8, top_p=0.9,
+                          generator=torch.Generator(device()).manual_seed(2))
+print(tokenizer.decode(torch.cat([begun, drawn], dim=1)[0]))
 
 # %% [markdown]
 # **With nn.Linear instead.** Most programs have no Conv1D. They use nn.Linear instead and transpose the weights on
@@ -1106,15 +1133,15 @@ show_player("pocket")
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
 # 3):
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Perplexity against millions of parameters, both axes logarithmic, for three data sets. All three lines fall from left to right: Penn Treebank from 66 to 36, WikiText-103 from 38 to 17, WikiText-2 from 29 to 18. The lowest two cross before the last point."}}
-sets = ("WikiText-103", "WikiText-2", "Penn Treebank", "enwik8")
-table_3 = {"gpt2": (37.50, 29.41, 65.85, 1.16), "gpt2-medium": (26.37, 22.76, 47.33, 1.01),
-           "gpt2-large": (22.05, 19.93, 40.31, 0.97), "gpt2-xl": (17.48, 18.34, 35.76, 0.93),
-           "best before": (18.3, 39.14, 46.54, 0.99)}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Perplexity against millions of parameters, both axes logarithmic, for two data sets. Both lines fall from left to right: Penn Treebank from 66 to 36, WikiText-103 from 38 to 17."}}
+sets = ("WikiText-103", "Penn Treebank", "enwik8")
+table_3 = {"gpt2": (37.50, 65.85, 1.16), "gpt2-medium": (26.37, 47.33, 1.01),
+           "gpt2-large": (22.05, 40.31, 0.97), "gpt2-xl": (17.48, 35.76, 0.93),
+           "best before": (18.3, 46.54, 0.99)}
 sizes = [formula(Config.published(name)) / 1e6 for name in list(table_3)[:4]]
 figure, ax = plt.subplots(figsize=(6, 3.4))
 plots.curves({name: (sizes, [row[k] for row in list(table_3.values())[:4]])
-              for k, name in enumerate(sets[:3])}, "parameters (millions)",
+              for k, name in enumerate(sets[:2])}, "parameters (millions)",
              "perplexity", log="xy", ax=ax)
 ax.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
 ax.set_yticks([20, 30, 40, 60], ["20", "30", "40", "60"])
@@ -1139,8 +1166,10 @@ print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary
 #
 # The paper divides by the words of a data set, not by GPT-2's tokens (section 3.1; [an author confirms
 # it](https://github.com/openai/gpt-2/issues/78)). Your `perplexity` divides by tokens, which are more than the words,
-# so its values are lower: for the smallest model on one test set, two programs gave 29.94 by tokens and 37.37 by words
-# ([transformers, issue 13761](https://github.com/huggingface/transformers/issues/13761)).
+# so its values are lower: for the smallest model on the test set of WikiText, two programs gave 29.94 by tokens and
+# 37.37 by words ([transformers, issue 13761](https://github.com/huggingface/transformers/issues/13761)). The table has
+# 37.50 for WikiText-103; its 29.41 for WikiText-2, whose test set is the same text, fits the count by tokens, so it is
+# left out here.
 #
 # What does it write? The most probable continuation of *I enjoy walking with my cute dog*, 40 tokens from the smallest
 # model, was published by Patrick von Platen ([How to generate text,
@@ -1154,7 +1183,7 @@ print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary
 # and induction heads, (5, 5) and (6, 9), block and head, among the 26 with which the smallest model completes sentences
 # such as *When Mary and John went to the store, John gave a drink to* (figure 2).
 #
-# **Yours to see.** The next two cells do the same with a model in your hands. The first looks for the smallest GPT-2
+# **Yours to see.** The next two cells do the same with your own `GPT2` and your own `rename_weights`. The first looks for the smallest GPT-2
 # **by name**, in the data folder, then on the Hub (about 550 MB, once; `make data ARGS=gpt2`). If it is in neither
 # place, as on the course's pages, it takes the pocket model and says so: the text is then Python, and the heads are the
 # pocket model's. All cells above use the pocket model in any case.
@@ -1163,13 +1192,17 @@ print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary
 real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))
 is_real = real.taken.place != "embedded"
 cutter = Tokenizer.from_folder(real.folder)
-model = finished_gpt2.load(real.folder, device())
+model = finished_gpt2.load(real.folder, device())    # for its heads, below
+own = GPT2(model.config).to(device()).eval()
+stored = load_file(real.folder / "model.safetensors")
+own.load_state_dict(rename_weights({name.removeprefix("transformer."): w for name, w in stored.items()}),
+                    strict=False)
+own.t_max = model.config.t_max
 prompt = "I enjoy walking with my cute dog" if is_real else "def read(path):\n"
 begun = torch.tensor([cutter.encode(prompt)], device=device())
 chance = torch.Generator(device()).manual_seed(1)
 for temperature in (0, 0.8):
-    drawn = finished_gpt2.generate_cached(model, begun, 40, temperature, top_k=40,
-                                          generator=chance)
+    drawn = finished_generate(own, begun, 40, temperature, top_k=40, generator=chance)
     print(f"\ntemperature {temperature}:\n{prompt}{cutter.decode(drawn[0])}")
 
 # %% tags=["hide-input"]
@@ -1189,8 +1222,8 @@ for kind, score in found.items():
     print(f"{kind:>15}: {line}")
 
 # %% [markdown]
-# With the published weights, the text at temperature 0 should be the one above, word for word, and the four heads
-# should be among the strongest. Your own `GPT2` and `rename_weights` open these folders just as well. Replace "gpt2" by
+# With the published weights, we expect the text above at temperature 0, word for word, and the four heads among the
+# strongest; neither was run here. Replace "gpt2" by
 # "gpt2-medium" or "distilgpt2" to meet the others.
 #
 # ## What you can do now
@@ -1205,8 +1238,9 @@ for kind, score in found.items():
 #
 # No. Without the oldest token all the others move forward by one position, and learned position vectors were added
 # before the blocks: all keys and values are now wrong. You have to recompute the window, or give up absolute positions.
-# With rotary positions (lesson 6) only differences count, and the kept keys may stay. The old values still contain
-# information about the dropped token, which does no harm.
+# With rotary positions (lesson 6) only differences count, so the kept keys may stay. But in published rotary models the
+# text falls apart as soon as the *first* tokens leave the cache: many heads rest on them, the attention sinks of this
+# lesson ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453), section 3.1). Keeping the first few tokens repairs it.
 #
 # </details>
 # <details><summary>2. The same vector is a token's input and decides when it is predicted. Is that wise?</summary>

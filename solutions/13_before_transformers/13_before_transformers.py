@@ -9,8 +9,9 @@
 #
 # *What attention was invented for*
 #
-# Attention is older than the transformer. It was invented to fix a network that translated short sentences well and
-# failed on long ones. This lesson builds the cell of that network, measures how it forgets, makes the network fail, and
+# Attention is older than the transformer. It entered translation to fix a network that translated short sentences well
+# and failed on long ones. (A network that writes by hand had learned before to move a soft window along its text:
+# [Graves, 2013](https://arxiv.org/abs/1308.0850).) This lesson builds the cell of that network, measures how it forgets, makes the network fail, and
 # fixes it. Then comes the question that led to the transformer: if attention does all this, what is the recurrence
 # still for? The last part, on the way to lesson 14, answers a question that lesson 1 left open: where do good word
 # vectors come from?
@@ -19,7 +20,7 @@
 # |---|---|
 # | **You will build** | a recurrent cell with gates, a sentence in one vector, the first attention, word vectors learned from neighbouring words, and a pair of language models that read in opposite directions; and you fix a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 25 points, and two predictions |
+# | **It takes** | about 125 minutes: eight exercises, 25 points, and two predictions |
 # | **It computes** | for about a minute, mostly to train two models; any laptop will do |
 #
 # The letters follow [the notation table](../../site/notation.md): b is the batch size, t the number of positions that
@@ -386,7 +387,7 @@ plots.diagrams.vector_or_memory()
 #
 # </div>
 #
-# You know this: $s_{i-1}$ is a query, and $h_j$ is both key and value. In 2015 the idea was new, and the scores came
+# You know this: $s_{i-1}$ is a query, and $h_j$ is both key and value. In 2015 the idea was new in translation, and the scores came
 # from a small network. The score is **[additive](../../site/glossary.md#additive-attention)**: both sides are projected
 # to a common width and added; a tanh is applied, and the result is multiplied by a vector v,
 #
@@ -432,7 +433,8 @@ def additive_scores(s, memory, w_s, w_h, v):
 check(additive_scores)
 
 # %% [markdown]
-# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3, corrected in pull request #6). [PyTorch's
+# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3). Pull request #6, meant to
+# correct it, put a softmax where the tanh belongs and a ReLU over the positions, and brought new errors. [PyTorch's
 # own tutorial](https://github.com/pytorch/tutorials/blob/main/intermediate_source/seq2seq_translation_tutorial.py) had
 # a similar bug for years (issues #87 and #1098): there the scores were a linear layer of the state and the last word,
 # so a position got its weight whatever word of the source stood there. Both models learned, because a GRU can do a good
@@ -812,9 +814,9 @@ with torch.no_grad():
         print("{:>6} {:>7.2f} {:>12.2f} {:>9.2f} {:>11.2f}".format(t, *times))
 
 # %% [markdown]
-# The second and third columns of times are for the same multiplications. One by one, as in a recurrence, they take
-# several times as long, and on a machine with thousands of cores most of the cores would be idle as well. To be fair,
-# attention's own cost grows with t² (lesson 16), so its lead over the GRU shrinks as the text gets longer.
+# The second and third columns of times are for the same multiplications. One by one they take several times as long.
+# (None of them has to wait for another here: much of the difference is the cost of calling a small product often.) On a
+# machine with thousands of cores, most would be idle as well. To be fair, attention's own cost grows with t² (lesson 16), so its lead over the GRU shrinks as the text gets longer.
 #
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) compare the two in their table 1. For a sequence of length
 # n, recurrence needs n steps in a row and attention one; the path between two distant positions has length n with

@@ -686,9 +686,9 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 # </div>
 #
 # For a pixel, what is near? Its left neighbour is 1 back, the pixel above it 12. "Above" means the same remainder
-# modulo 12. With l = 12 the strided pattern covers **row and column**; the fixed one covers the row and the last
-# columns of the picture. (A model that predicts pixels reads its input shifted by one, so its stride sees the column to
-# the left.) A pattern is a guess about data. The guess is not learned: it is an **inductive bias**, an assumption that
+# modulo 12. A model that predicts pixels reads its input shifted by one. So with l = 12 the stride of the strided
+# pattern sees the column to the *left* of the pixel that is predicted; the pixel above it is the farthest in the near
+# half. The fixed pattern covers the row and the last columns of the picture. A pattern is a guess about data. The guess is not learned: it is an **inductive bias**, an assumption that
 # a model makes before it has seen any data.
 
 # %% [markdown]
@@ -796,8 +796,8 @@ check.prediction("best_for_pictures", best_for_pictures)
 # little data. With more of both the full model may learn where to look, though on CIFAR-10 it was not ahead.
 #
 # One training with one seed proves little. So a longer comparison was made once, and **recorded**: pictures of 16 × 16
-# pixels, four seeds, and a window of 16 (**local**) beside the other three. Then models with the same four patterns
-# were trained on Wikipedia, in pieces of 256 bytes. All use masks, so a step takes equally long for each.
+# pixels, four seeds, and a window of 16 (**local**) beside the other three. All use masks, so a step takes equally long
+# for each.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per pixel against step, 100 to 600, four falling lines with bands, the widest that of fixed. At the end fixed is highest at 0.45, then full at 0.41, local at 0.37 and strided at 0.36. Strided begins above local and crosses it before step 300; full begins above fixed and crosses it before step 200."}}
 long = recorded("patterns")
@@ -813,11 +813,9 @@ def along_steps(kind):
 
 plots.curves({kind: along_steps(kind) for kind in kinds}, "step", "held-out bits per pixel")
 plt.show()
-print(f"bits after {sizes['steps']} steps, mean of {sizes['seeds']} seeds on pictures "
-      f"and of {sizes['seeds_text']} on text:")
+print(f"bits a pixel after {sizes['steps']} steps, mean of {sizes['seeds']} seeds:")
 for kind in kinds:
-    print(f"{kind:>7}: {long['result'][f'{kind}_bits_a_pixel']:.3f} a pixel, "
-          f"{long['result'][f'{kind}_bits_a_byte']:.3f} a byte")
+    print(f"{kind:>7}: {long['result'][f'{kind}_bits_a_pixel']:.3f}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -828,10 +826,6 @@ for kind in kinds:
 #
 # With each of the four seeds the strided model is better than the full one, and the fixed one is last. The window is
 # not far behind strided: the farthest pixel that it sees is the one above.
-#
-# On text the order of the three sparse patterns is reversed: fixed is first, with both seeds, and strided last. In the
-# paper, too, fixed is better than strided on text. But the paper's full model is close to the best; this one, after 600
-# steps, is far behind all three.
 #
 # Now let this lesson's strided model finish some digits from their upper half:
 

@@ -527,7 +527,7 @@ check(flops_per_token)
 
 # %% [markdown]
 # PyTorch can count too, operation by operation. It needs the plain form of attention, since it counts the fused one on
-# a CPU as 0 ([issue 195460](https://github.com/pytorch/pytorch/issues/195460)):
+# a CPU as 0 ([issue 195460](https://github.com/pytorch/pytorch/issues/195460), closed since):
 
 # %% tags=["nbval-check-output"]
 fresh = SmallGPT(**sizes)
@@ -587,7 +587,8 @@ plt.show()
 #
 # **How to read it.** Each point is an operation, timed here. Further right there is more arithmetic per byte moved. The
 # flat part of the roof is the fastest product, the slanted part the fastest rate at which one of the three operations
-# on the left moved bytes. A softmax is counted as 5 operations per number, a norm as 8.
+# on the left moved bytes. Their arrays of 1 MB fit into a processor's cache, so the slanted part is no measure of
+# memory. A softmax is counted as 5 operations per number, a norm as 8.
 #
 # </div>
 #
@@ -597,9 +598,9 @@ plt.show()
 # blocks once on this processor, and the step was no faster. (Softmax and norm are well below the slanted roof, so
 # something other than moving bytes slows them down.)
 #
-# In this run the best step reaches about six tenths of the rate of the fastest product. The rates of a step count each
-# operation once, so the second forward pass of checkpointing lowers the rate: by a quarter if nothing else is lost, and
-# here by a little more.
+# How near does a step come to the roof? Compare rows of one precision only: the products are in float32, and the fastest
+# step is in bfloat16, for which some processors have units of their own. The count ignores recomputation, so
+# checkpointing's second forward pass appears as a lower rate: three quarters in theory, and a little less here.
 
 # %% [markdown]
 # ## Two processes
@@ -732,8 +733,8 @@ else:
 # %% [markdown]
 # ## What would a larger model buy?
 #
-# Train models of several sizes on plenty of text, and plot the loss against N, both in logarithms. The points are
-# nearly on a line ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)), which means a power law,
+# Train models of several sizes until more text no longer helps, and plot the loss against N, both in logarithms. The
+# points are nearly on a line ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)), which means a power law,
 #
 # $$L(N) \approx a \, N^{-\alpha}, \qquad \ln L = \ln a - \alpha \ln N .$$
 #
@@ -781,7 +782,9 @@ check(fit_power_law)
 
 # %% [markdown]
 # Training four models takes too long for this page, so it was done once and **recorded**. Each has four blocks and read
-# the same number of bytes of Wikipedia, at a learning rate chosen by short trainings. Your line goes through the three
+# the same 2.5 million bytes of Wikipedia: 50 for each parameter of the smallest, and less than one for each of the
+# largest. Learning rates were chosen by short trainings; for the largest only one was tried. So this is no test of a
+# published law. It shows how a line is fitted, and how little three points prove. Your line goes through the three
 # smaller models and predicts the fourth. N leaves out the embeddings, as in [Kaplan et al.,
 # 2020](https://arxiv.org/abs/2001.08361).
 
@@ -820,7 +823,8 @@ plt.show()
 #
 # </div>
 #
-# The prediction is 1.8 % too high. Is the law wrong, or is it chance? The same command on another processor gave 2.256,
+# The prediction is 1.8 % too high, and each factor of four lowers the loss by more than the one before: the points bend
+# away from the line. Is the law wrong, is it chance, or is it the wrong experiment? The same command on another processor gave 2.256,
 # 2.070, 1.938 and 1.811: single losses differ by up to 1.6 %, and there the prediction is 1.1 % too low. So one run
 # cannot say how good the law is, nor do three points near a line make one.
 #

@@ -239,7 +239,7 @@ plots.diagrams.grouped_queries()
 #
 # How much memory is that in a model of 8 billion parameters?
 
-# %% mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 16 GB. With 32 groups it is crossed near 30,000 positions, with 8 groups near 120,000; with 1 group the line ends far below."}}
+# %% mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 64 GB. With 32 groups it is crossed near 120,000 positions; with 8 groups and with 1 the lines end below it."}}
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
 lengths = [1024 * 2 ** k for k in range(8)]
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="compressed")
@@ -247,7 +247,7 @@ sizes = {}
 for g, name in ((32, "32 groups"), (8, "8 groups"), (1, "1 group")):
     sizes[name] = lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths]
 plots.curves(sizes, "positions", "size of the cache (GB)", log="xy", ax=ax,
-             landmarks={"a laptop's 16 GB": 16})
+             landmarks={"80 GB less the weights": 64})
 plt.show()
 one = cache_bytes(depth, 8, d, 1)
 print(f"8 groups, 16 bits: {one:,} bytes a token, "
@@ -257,7 +257,8 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 # <div class="figure-caption">
 #
 # **How to read it.** Each line is a Llama with 32 blocks and heads of width 128, with its cache in 16 bits. A line four
-# times lower reaches the dotted line at four times the length. The weights, 16 GB by themselves, are not counted.
+# times lower reaches the dotted line at four times the length. That line is what a GPU of 80 GB has left beside the
+# weights, which take 16 GB.
 #
 # </div>
 #
@@ -726,7 +727,7 @@ plt.show()
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
 # larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: their
-# parameters are stored but no longer used. Right, all eight work, and the task's loss is lower too. This is one seed.
+# parameters are stored but no longer used. Right, all eight work. This is one seed.
 #
 # </div>
 #
@@ -844,7 +845,8 @@ check.prediction("hot_top_p", hot_top_p)
 # | many small experts | a token uses more, smaller experts, and one that is shared by all tokens | [DeepSeekMoE](https://arxiv.org/abs/2401.06066) |
 # | balance without a loss | a bias for each expert is raised or lowered until all are used | [Wang et al., 2024](https://arxiv.org/abs/2408.15664), in [DeepSeek-V3](https://arxiv.org/abs/2412.19437) |
 #
-# What has not changed is the frame: a residual stream, attention that looks back, and a network at each position.
+# Even attention is no longer in every layer. In [Kimi Linear](https://arxiv.org/abs/2510.26692) only every fourth layer
+# has it; the others keep a state of fixed size, with gates that forget, in place of a cache.
 #
 # ## What you can do now
 #

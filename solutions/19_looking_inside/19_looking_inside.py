@@ -193,8 +193,14 @@ print(f"{len(losses)} steps; previous-token score of layer 0: {before[0]:.2f}, "
 print(f"all heads: {without(copier)}")
 print(f"without the head of layer 1: {without(copier, (1, 0))}")
 print(f"without the head of layer 0: {without(copier, (0, 0))}")
+with torch.no_grad():
+    off = lambda layer, z: without_head(z, 0) if layer == 0 else z
+    logits, (_, looked) = copier.run(rows[:, :-1], off)
+most = rows[:, :-1].gather(1, looked[:, 0].argmax(dim=-1))    # the token that each position looks at most
+copied = (logits.argmax(dim=-1) == most)[:, 24:].float().mean()
+print(f"then it says the token that layer 1 looks at most in {copied:.0%} of places")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise together in the same steps."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise in the same few dozen steps, the induction score first."}}
 figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
 plots.loss_curve(losses, landmarks={"a guess: log 64": math.log(64)}, xlabel="", ax=axes[0])
 steps = [look[0] for look in looks]
@@ -207,11 +213,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Above, the loss on the second half; below, one score for the head of each layer. For a long time
-# nothing seems to happen. Then both scores rise together, and the loss falls.
+# nothing seems to happen. Then the induction score rises, the previous-token score a little behind it, and the loss
+# falls.
 #
 # </div>
 #
-# Neither head is useful without the other, which may explain the slow beginning. In large models induction heads form
+# Neither head is useful without the other, which may explain the slow beginning; a faint previous-token signal is enough
+# for the other to start. In large models induction heads form
 # as suddenly, early in training, and the loss shows a bump there ([Olsson et al.](https://arxiv.org/abs/2209.11895)).
 # Here is where both heads look in the first text:
 
@@ -236,7 +244,7 @@ plt.show()
 # </div>
 #
 # Now no other head can do the same, and both are needed. The surprise is the head of layer 0. It looks one place back,
-# not at the answer, yet without it the loss is far above a guess: probably the head of layer 1 still copies, but from
+# not at the answer, yet without it the loss is far above a guess. The last line above says why: the head of layer 1 still copies, but from
 # wrong places.
 #
 # ## What each head adds
@@ -487,13 +495,14 @@ print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is a head of layer 1, each column a head of layer 0. The darker a cell, the more the head
-# of the row reads of what the head of the column writes. Only the keys have dark columns: those of the heads that look
-# at the previous token.
+# of the row reads of what the head of the column writes. Random matrices of these sizes score 0.125, which is 1/√e. Only
+# the keys have columns far above that: those of the heads that look at the previous token.
 #
 # </div>
 #
-# Here the instruments agree: two heads of layer 0 look at the previous token, the keys of layer 1 read what they write,
-# and without both heads less than a third of the copies are right. Where several heads do the same, an ablation of one
+# The instruments agree on the ranking: two heads of layer 0 look at the previous token, the keys of layer 1 read most of
+# what they write, and without both heads less than a third of the copies are right. They do not agree on the other two:
+# the keys read more of them than chance would, and withholding them costs next to nothing. Where several heads do the same, an ablation of one
 # shows little: cut what all of them read.
 #
 # ## What would the model say now?
@@ -592,8 +601,8 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # ## A clock
 #
 # Not even a perfect score is a mechanism. Here is the first experiment again, made carelessly: always p = 32, and
-# **one** layer, which cannot do the task when p varies. (This is proved, for a layer of reasonable size: [Sanford, Hsu
-# and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
+# **one** layer, which does not learn the task when p varies. (That one layer cannot do such a task, unless it grows with
+# the length of the text, is proved in [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
 
 # %%
 torch.manual_seed(0)
@@ -648,7 +657,7 @@ for p in (32, 31, 24, 16):
 # | lesson | what you built | what it achieved |
 # |---|---|---|
 # | [1](../01_dot_product_attention/01_dot_product_attention.ipynb) | attention as a weighted average | loops and matrices agree to 0.00001 |
-# | [2](../02_queries_keys_values/02_queries_keys_values.ipynb) | queries, keys and values | loss 0.01, against 1.33 with one matrix for both roles |
+# | [2](../02_queries_keys_values/02_queries_keys_values.ipynb) | queries, keys and values | loss 0.00, against 1.56 with one matrix for both roles |
 # | [3](../03_scaling/03_scaling.ipynb) | the division by √d | at d = 1024 the weight spreads over 5.3 of 8 keys, not 1.0 |
 # | [4](../04_multi_head/04_multi_head.ipynb) | heads side by side | PyTorch's own to 0.00001; 1,049,088 parameters |
 # | [5](../05_masking/05_masking.ipynb) | masks, and a test for leaks | largest slope above the diagonal: 0 |
@@ -660,10 +669,10 @@ for p in (32, 31, 24, 16):
 # | [11](../11_tokens/11_tokens.ipynb) | byte-pair tokens | there and back, the same text |
 # | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
 # | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.97 right, against 0.01 with one vector |
-# | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, against 61.8% read from the left |
-# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 0.103 bits per byte better at equal steps; one position computed for each byte instead of 64 |
+# | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, read both ways |
+# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | one position computed for each byte instead of 64 |
 # | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and a softmax in tiles | two sparse layers connect all 32,896 pairs; tiles to 0.0000002 |
-# | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations of one step 3.8 MB instead of 188.9; a loss predicted to 1.8% |
+# | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations of one step 3.8 MB instead of 188.9 |
 # | [18](../18_since_gpt2/18_since_gpt2.ipynb) | a Llama, a router, min-p | `transformers`' logits to 0.00001 |
 # | 19 | instruments to look inside | a head that adds nothing to the answer, and without which there is none |
 #
