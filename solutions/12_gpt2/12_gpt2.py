@@ -420,7 +420,7 @@ plt.show()
 #
 # Now load the numbers into the model. The weights file is a table of contents and then bytes: names, shapes, numbers,
 # and no code. (Older models on the Hub are pickles, which may contain code. `weights_only=True` lets PyTorch refuse
-# that code; versions before 2.10 could be tricked.) The names are not ours:
+# that code; older versions of PyTorch could be tricked.) The names are not ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -1183,10 +1183,10 @@ print(f"\nfive sentences of English: {sum(english)} tokens in GPT-2's vocabulary
 # and induction heads, (5, 5) and (6, 9), block and head, among the 26 with which the smallest model completes sentences
 # such as *When Mary and John went to the store, John gave a drink to* (figure 2).
 #
-# **Yours to see.** The next two cells do the same with your own `GPT2` and your own `rename_weights`. The first looks for the smallest GPT-2
-# **by name**, in the data folder, then on the Hub (about 550 MB, once; `make data ARGS=gpt2`). If it is in neither
-# place, as on the course's pages, it takes the pocket model and says so: the text is then Python, and the heads are the
-# pocket model's. All cells above use the pocket model in any case.
+# **Yours to see.** The next two cells do the same with your own `GPT2` and your own `rename_weights`. The first looks
+# for the smallest GPT-2 **by name**, in the data folder, then on the Hub (about 550 MB, once; `make data ARGS=gpt2`).
+# If it is in neither place, as on the course's pages, it takes the pocket model and says so: the text is then Python,
+# and the heads are the pocket model's. All cells above use the pocket model in any case.
 
 # %%
 real = gpt2_files("gpt2", say=lambda line: print(textwrap.fill(line, 88)))

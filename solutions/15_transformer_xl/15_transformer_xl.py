@@ -1059,12 +1059,14 @@ for label, bits in by_position.items():
 #
 # </div>
 #
-# This is the second complaint, context fragmentation: the first eight bytes make up about half of the difference between
-# the two models. The rest is not memory alone, since even without one the model that was trained with it is a little
-# better over the last 16 bytes, which may be chance. The first complaint, names from far away, remains. The memory can carry a key, as the task above shows, but this model, trained
-# for half a minute with m = 64, gains nothing from a longer memory: see the last columns of the table. The published
-# models were trained for days, and with longer memories;
-# [Dai et al.](https://arxiv.org/abs/1901.02860), section 4.3, find that theirs uses 900 words of context on average.
+# This is the second complaint, context fragmentation: the first eight bytes make up about half of the difference
+# between the two models. The rest is not memory alone, since even without one the model that was trained with it is a
+# little better over the last 16 bytes, which may be chance.
+#
+# The first complaint, names from far away, remains. The memory can carry a key, as the task above shows, but this
+# model, trained for half a minute with m = 64, gains nothing from a longer memory: see the last columns of the table.
+# The published models were trained for days, and with longer memories; [Dai et
+# al.](https://arxiv.org/abs/1901.02860), section 4.3, find that theirs uses 900 words of context on average.
 
 # %% [markdown]
 # ## What a pass costs

@@ -688,7 +688,9 @@ show_pictures([train[::281][:12], held_out[::47][:12]], ["trained on", "held out
 # For a pixel, what is near? Its left neighbour is 1 back, the pixel above it 12. "Above" means the same remainder
 # modulo 12. A model that predicts pixels reads its input shifted by one. So with l = 12 the stride of the strided
 # pattern sees the column to the *left* of the pixel that is predicted; the pixel above it is the farthest in the near
-# half. The fixed pattern covers the row and the last columns of the picture. A pattern is a guess about data. The guess is not learned: it is an **inductive bias**, an assumption that
+# half. The fixed pattern covers the row and the last columns of the picture.
+#
+# A pattern is a guess about data. The guess is not learned: it is an **inductive bias**, an assumption that
 # a model makes before it has seen any data.
 
 # %% [markdown]

@@ -587,8 +587,8 @@ plt.show()
 #
 # **How to read it.** Each point is an operation, timed here. Further right there is more arithmetic per byte moved. The
 # flat part of the roof is the fastest product, the slanted part the fastest rate at which one of the three operations
-# on the left moved bytes. Their arrays of 1 MB fit into a processor's cache, so the slanted part is no measure of
-# memory. A softmax is counted as 5 operations per number, a norm as 8.
+# on the left moved bytes. Their arrays fit into a cache, so it does not measure memory. A softmax counts as 5
+# operations per number, a norm as 8.
 #
 # </div>
 #
@@ -598,8 +598,8 @@ plt.show()
 # blocks once on this processor, and the step was no faster. (Softmax and norm are well below the slanted roof, so
 # something other than moving bytes slows them down.)
 #
-# How near does a step come to the roof? Compare rows of one precision only: the products are in float32, and the fastest
-# step is in bfloat16, for which some processors have units of their own. The count ignores recomputation, so
+# How near does a step come to the roof? Compare rows of one precision only: the products are in float32, and the
+# fastest step is in bfloat16, for which some processors have units of their own. The count ignores recomputation, so
 # checkpointing's second forward pass appears as a lower rate: three quarters in theory, and a little less here.
 
 # %% [markdown]
@@ -784,7 +784,9 @@ check(fit_power_law)
 # Training four models takes too long for this page, so it was done once and **recorded**. Each has four blocks and read
 # the same 2.5 million bytes of Wikipedia: 50 for each parameter of the smallest, and less than one for each of the
 # largest. Learning rates were chosen by short trainings; for the largest only one was tried. So this is no test of a
-# published law. It shows how a line is fitted, and how little three points prove. Your line goes through the three
+# published law. It shows how a line is fitted, and how little three points prove.
+#
+# Your line goes through the three
 # smaller models and predicts the fourth. N leaves out the embeddings, as in [Kaplan et al.,
 # 2020](https://arxiv.org/abs/2001.08361).
 
@@ -823,10 +825,10 @@ plt.show()
 #
 # </div>
 #
-# The prediction is 1.8 % too high, and each factor of four lowers the loss by more than the one before: the points bend
-# away from the line. Is the law wrong, is it chance, or is it the wrong experiment? The same command on another processor gave 2.256,
-# 2.070, 1.938 and 1.811: single losses differ by up to 1.6 %, and there the prediction is 1.1 % too low. So one run
-# cannot say how good the law is, nor do three points near a line make one.
+# The prediction is 1.8 % too high, and each factor of four lowers the loss by more than the one before: the points
+# bend away from the line. Is the law wrong, is it chance, or is it the wrong experiment? The same command on another
+# processor gave 2.256, 2.070, 1.938 and 1.811: single losses differ by up to 1.6 %, and there the prediction is 1.1 %
+# too low. So one run cannot say how good the law is, nor do three points near a line make one.
 #
 # Published laws are extended much further than by a factor of four, and then it matters what was fitted. A loss cannot
 # fall below the uncertainty of the text itself; a pure power law has no such floor. [Hoffmann et al.,

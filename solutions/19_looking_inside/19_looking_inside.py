@@ -218,10 +218,10 @@ plt.show()
 #
 # </div>
 #
-# Neither head is useful without the other, which may explain the slow beginning; a faint previous-token signal is enough
-# for the other to start. In large models induction heads form
-# as suddenly, early in training, and the loss shows a bump there ([Olsson et al.](https://arxiv.org/abs/2209.11895)).
-# Here is where both heads look in the first text:
+# Neither head is useful without the other, which may explain the slow beginning; a faint previous-token signal is
+# enough for the other to start. In large models induction heads form as suddenly, early in training, and the loss
+# shows a bump there ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both heads look in the first
+# text:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal, and a few pale cells far below it. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half the dark cells are scattered."}}
 with torch.no_grad():
@@ -243,9 +243,9 @@ plt.show()
 #
 # </div>
 #
-# Now no other head can do the same, and both are needed. The surprise is the head of layer 0. It looks one place back,
-# not at the answer, yet without it the loss is far above a guess. The last line above says why: the head of layer 1 still copies, but from
-# wrong places.
+# Now no other head can do the same, and both are needed. The surprise is the head of layer 0. It looks one place
+# back, not at the answer, yet without it the loss is far above a guess. The last line above says why: the head of
+# layer 1 still copies, but from wrong places.
 #
 # ## What each head adds
 #
@@ -495,15 +495,15 @@ print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
 # <div class="figure-caption">
 #
 # **How to read it.** Each row is a head of layer 1, each column a head of layer 0. The darker a cell, the more the head
-# of the row reads of what the head of the column writes. Random matrices of these sizes score 0.125, which is 1/√e. Only
+# of the row reads of what the head of the column writes. Random matrices of these sizes score 1/√e, an eighth. Only
 # the keys have columns far above that: those of the heads that look at the previous token.
 #
 # </div>
 #
-# The instruments agree on the ranking: two heads of layer 0 look at the previous token, the keys of layer 1 read most of
-# what they write, and without both heads less than a third of the copies are right. They do not agree on the other two:
-# the keys read more of them than chance would, and withholding them costs next to nothing. Where several heads do the same, an ablation of one
-# shows little: cut what all of them read.
+# The instruments agree on the ranking: two heads of layer 0 look at the previous token, the keys of layer 1 read most
+# of what they write, and without both heads less than a third of the copies are right. They do not agree on the other
+# two: the keys read more of them than chance would, and withholding them costs next to nothing. Where several heads
+# do the same, an ablation of one shows little: cut what all of them read.
 #
 # ## What would the model say now?
 #
@@ -527,10 +527,11 @@ print("standard deviation of the states:",
 
 # %% [markdown]
 # In which block is that decided? The **logit lens** ([nostalgebraist,
-# 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats the hidden state after
-# each block as if it were the last: it goes through the last norm and the output layer, and becomes logits. These are
-# what the model would say if the remaining blocks added nothing. The function below has the bug that a widely used
-# library had ([TransformerLens, issue 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
+# 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats the hidden state
+# after each block as if it were the last: it goes through the last norm and the output layer, and becomes logits.
+# These are what the model would say if the remaining blocks added nothing. The function below has the bug that a
+# widely used library had ([TransformerLens, issue
+# 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
 
 # %% [markdown]
 # <div class="card">
@@ -601,8 +602,8 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # ## A clock
 #
 # Not even a perfect score is a mechanism. Here is the first experiment again, made carelessly: always p = 32, and
-# **one** layer, which does not learn the task when p varies. (That one layer cannot do such a task, unless it grows with
-# the length of the text, is proved in [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
+# **one** layer, which does not learn the task when p varies. (That one layer cannot do such a task, unless it grows
+# with the length of the text, is proved in [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
 
 # %%
 torch.manual_seed(0)
