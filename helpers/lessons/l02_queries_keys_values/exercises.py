@@ -382,7 +382,7 @@ matrices_of_rules = exercise(
     larger=MANY_RULES,
     via=their_scores,
     aspects=(
-        Aspect("scores of the rules", 1, matrices, axes="r", reduce=scores_of_rules),
+        Aspect("scores of the rules", 1, matrices, axes="a", reduce=scores_of_rules),
         values(
             0.5,
             name="no other scores",
