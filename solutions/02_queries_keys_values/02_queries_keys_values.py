@@ -19,7 +19,7 @@
 # |---|---|
 # | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; a query matrix and a key matrix written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
-# | **It takes** | about 90 minutes: five exercises, 17 points, and four predictions |
+# | **It takes** | about 85 minutes: five exercises, 17 points, and four predictions |
 # | **It computes** | in seconds on a laptop; the longest training takes up to twenty seconds and may be stopped |
 #
 # The letters used for shapes are listed in the [table of notation](../../site/notation.md).
@@ -102,8 +102,8 @@ check.prediction("mutual", mutual)
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# The weights need not be symmetric, because each row has its own softmax. But the scores are:
-# $x_i \cdot x_j = x_j \cdot x_i$. Yet a noun and its verb may need to prefer each other.
+# The weights need not be symmetric, because each row has its own softmax. The scores are symmetric, however:
+# $x_i \cdot x_j = x_j \cdot x_i$. That is too strict: a noun and its verb may need to prefer each other.
 
 # %% [markdown]
 # ## A dictionary with soft matches
@@ -447,12 +447,11 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `SingleHeadAttention`** &nbsp; ★★☆ · 15 minutes · 4 points
+# **Exercise 4 · `SingleHeadAttention`** &nbsp; ★☆☆ · 10 minutes · 4 points
 #
 # Write the module. Its only parameters are the weights of the three layers, and no two layers share weights. For the
 # attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a correct solution of
-# exercise 3, so a mistake in yours has no effect here. Gradients must reach the three weights too, and a call must not
-# depend on earlier calls.
+# exercise 3, so a mistake in yours has no effect here. A call must not depend on earlier calls.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -580,8 +579,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rows are the words that look, columns the words looked at. Left, query, key and value are the word
-# vector itself. Right, queries and keys come from the two trained matrices.
+# **How to read it.** Rows are the words that look, columns the words looked at. Left, queries and keys
+# are the word vectors themselves. Right, the two trained matrices make them.
 #
 # </div>
 

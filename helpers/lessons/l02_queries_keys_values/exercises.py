@@ -225,8 +225,8 @@ OF_ANY_SIZE = module(lambda x, d, *context: ((x.shape[-1], d), (x, *context)))
 
 single_head_attention = exercise(
     "SingleHeadAttention",
-    stars=2,
-    minutes=15,
+    stars=1,
+    minutes=10,
     builds_on=("attention.attention",),
     given=case(vectors(2, 4, 5), vectors(2, 6, 5)),  # the sequence that asks, and the one that is asked
     via=built(5, 3),
