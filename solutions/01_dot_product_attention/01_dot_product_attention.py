@@ -9,25 +9,25 @@
 #
 # *A weighted average that picks its own weights*
 #
-# In a transformer such as GPT-2, information passes from one word to another by a single operation, self-attention.
-# Each word is represented by a vector. In its simplest form, self-attention compares a word's vector with every
-# vector in the sentence, its own included, and replaces it with a weighted average of them all. This lesson builds
-# that form from dot products.
+# In a transformer such as GPT-2, information passes from one word to another by a single operation, self-attention. It
+# compares a word's vector with every vector in the sentence, and replaces it with a weighted average of them all. This
+# lesson builds the simplest form of it from dot products.
+#
+# The course has a second subject: **code that runs, trains, scores well and is wrong.** Self-attention is three lines
+# of code, and most wrong versions of them raise no error. This lesson ends with one of those, and with the picture that
+# gives it away.
 #
 # | | |
 # |---|---|
 # | **You will build** | self-attention in its simplest form: two matrix products with a softmax between them |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
 # | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in a few seconds per cell on a laptop; the last cell takes about twenty seconds, and you may stop it early |
+# | **It computes** | in a few seconds per cell on a laptop; training your model takes about twenty seconds, and you may stop it early |
 #
 # In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence, and e
-# the width of a vector. [One table](../../site/notation.md) lists all letters.
-#
-# Under each exercise is a check. Run it as often as you like. What can be had without solving an exercise (an input
-# left unchanged, an error raised, the right device) counts as soon as one of the exercise's results is right, whether
-# or not the check has a name for what is still wrong. A prediction carries no points: choose an answer, then run the
-# cell that shows the outcome.
+# the width of a vector ([all letters](../../site/notation.md)). Run the check under an exercise as often as you like;
+# [the page for students](../../site/students.md) says what every check asks. A prediction carries no points: choose an
+# answer, then run the cell that shows the outcome.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -45,19 +45,17 @@ check = start("01_dot_product_attention")
 # ## A dot product measures a match
 #
 # Suppose you recommend films. (The example is [Peter Bloem's](https://peterbloem.nl/blog/transformers).) Describe each
-# film by two *features*, two numbers that say how much romance and how much action it has. Describe each viewer by two
-# numbers that say how much the viewer likes romance and action. For a film, a negative number means that it has little
-# of the feature; for a viewer, that the viewer dislikes it.
+# film by two *features*: how much romance it has, and how much action. Describe each viewer by how much they like
+# romance and action. A negative number means little of the feature, or dislike.
 #
-# How well do viewer $u$ and film $f$ go together? For each feature, multiply the viewer's number and the film's. Then
-# add the products. The result, the *score* of the pair, is the [dot product](../../site/glossary.md#dot-product) of the
-# two vectors:
+# How well do viewer $u$ and film $f$ go together? Multiply their numbers, feature by feature, and add the products. The
+# result, the *score* of the pair, is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
 #
 # $$\text{score}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
-# If the two numbers have the same sign, their product is positive and counts in the film's favour. If the signs differ,
-# it is negative and counts against the film. The dot product also equals $\lVert u \rVert \lVert f \rVert \cos\theta$,
-# where θ is the angle between the vectors. For given lengths it is largest when they point in the same direction.
+# Equal signs count in the film's favour, different signs against it. The dot product also equals
+# $\lVert u \rVert \lVert f \rVert \cos\theta$, where θ is the angle between the vectors. For given lengths it is
+# largest when they point in the same direction.
 
 # %% mystnb={"image": {"alt": "Three heat maps. On the left, four viewers with their numbers for romance and action. At the top, five films with theirs. Below the films, the dot product of each viewer and each film, from 6 for Ada and Notting Hill to −6 for Ben and Notting Hill."}}
 table = film_table()
@@ -72,7 +70,7 @@ plots.heat(table.users, table.user_names, table.features, ax=axes[1, 0], **bare)
 plots.heat(expected, table.user_names, table.film_names, ax=axes[1, 1], **bare)
 axes[0, 1].set_title("films")
 axes[1, 0].set_title("viewers")
-axes[1, 1].set_title("viewer · film")
+axes[1, 1].set_title("viewer · film: equal signs, high score")
 axes[0, 1].tick_params(labelbottom=False)
 axes[1, 0].tick_params(axis="x", rotation=30)
 plt.setp(axes[1, 1].get_xticklabels(), rotation=30, ha="right")
@@ -97,18 +95,15 @@ show_player("dot-product")
 # %% [markdown]
 # ## Learn the numbers
 #
-# It would take too long to describe every film and viewer by hand. But viewers rate films, and their ratings tell us
-# which dot products should be large. So make the vectors parameters, start them at random, and let gradient descent
-# bring the dot products close to the known ratings.
+# Describing all films and viewers by hand takes too long. But viewers rate films, and a rating tells us how large a dot
+# product should be. So make the vectors parameters, start them at random, and let gradient descent bring the dot
+# products close to the known ratings.
 #
-# Let $U$, of shape (users, 2), hold the viewers' vectors, and let $F$, of shape (films, 2), hold the films' vectors.
-# Then $U F^\top$, of shape (users, films), holds all predicted ratings. Only some ratings $r_{uf}$ are known (*seen*).
-# The others are unknown, not zero, so the loss is a mean over the known ratings only:
+# Let $U$, of shape (users, 2), hold the viewers' vectors, and $F$, of shape (films, 2), the films'. Then $U F^\top$, of
+# shape (users, films), holds all predicted ratings. Only some ratings $R_{uf}$ are known (*seen*). The others are
+# unknown, not zero, so the loss is a mean over the known ones:
 #
-# $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - r_{uf}\big)^2 .$$
-#
-# **Unless an exercise says otherwise, your function must** let gradients flow back to every floating-point input, leave
-# its inputs unchanged, create new tensors on the device of the inputs, and work when any size is 1.
+# $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - R_{uf}\big)^2 .$$
 
 # %% [markdown]
 # <div class="card">
@@ -139,8 +134,8 @@ def masked_squared_error(users, films, ratings, seen):
     """The mean squared error over the seen ratings.
 
     users: (users, features). films: (films, features).
-    ratings: (users, films). seen: (users, films), booleans.
-    Returns a tensor of shape (): the mean of (u·f − r)² over the entries where seen is True.
+    ratings: (users, films), R. seen: (users, films), booleans.
+    Returns a tensor of shape (): the mean of (u·f − R)² over the entries where seen is True.
     """
     ### BEGIN SOLUTION
     errors = users @ films.T - ratings    # (users, films)
@@ -151,10 +146,10 @@ def masked_squared_error(users, films, ratings, seen):
 check(masked_squared_error)
 
 # %% [markdown]
-# Now train with this loss. The films are real; the viewers and all numbers are made up. One feature now runs from
-# romance to action, the other from light to serious. A rating is the dot product of the film's and the viewer's
-# numbers, plus noise (standard deviation 0.35), rounded to the nearest half and limited to the range from −2 to 2. Will
-# training find the features?
+# Now train with this loss. The films are real, the viewers and all numbers made up. This time romance and action are
+# the two ends of one feature: positive for romance, negative for action. A second feature runs from serious to light. A
+# rating is a dot product plus noise, rounded to the nearest half. Will training find the features, which no rating
+# names?
 
 # %%
 known = film_ratings()
@@ -182,40 +177,38 @@ print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all
 predictions = (users @ films.T).detach().cpu()
 _, spread, directions = torch.linalg.svd(predictions, full_matrices=False)
 plots.plane(directions[:2].T * spread[:2] / len(users) ** 0.5, known.names,
-            labels=("first axis of the SVD", "second axis of the SVD"))
+            labels=("first axis of the SVD", "second axis of the SVD"),
+            title="Ratings alone separate romance from action, and serious from light")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film. Training does not fix the axes of the learned vectors: rotate all viewers'
-# and films' vectors by the same angle, and no dot product changes. So we take the axes from a [singular value
-# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions. The horizontal axis runs
-# from romances to action films, the vertical axis from serious films to light ones.
+# **How to read it.** Each point is a film. Rotate all viewers' and films' vectors by the same angle, and no dot product
+# changes; so training does not fix the axes. We take them from a [singular value
+# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions. Romances are on the
+# left, action films on the right, light films at the top, serious ones at the bottom.
 #
 # </div>
 #
-# The vectors also predict ratings that were not used in training: on those the error is 0.22, against 1.46 for always
-# predicting 0. No rating names a feature, yet the figure shows both. The axes match the features because of how we made
-# the data: the two features are nearly uncorrelated, and viewers differ more about the first one.
+# **The ratings alone give back both features**, and predict ratings that were not used in training: the error is 0.22
+# there, against 1.46 for always predicting 0. That each axis is one feature is owed to these data: [with
+# others](../../site/further.md#lesson-1) each is a mixture of both.
 #
-# The method of this section is called **matrix factorisation**: *give every object a vector, let dot products be the
-# scores, and learn the vectors from known scores.* For vectors learned from real ratings, see figure 3 of [Koren, Bell
-# and Volinsky, *Matrix factorization techniques for recommender systems*, 2009](https://doi.org/10.1109/MC.2009.263).
+# This is **matrix factorisation**: *give every object a vector, let dot products be the scores, and learn the vectors
+# from known scores.* Figure 3 of [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
+# 2009](https://doi.org/10.1109/MC.2009.263) shows vectors learned from real ratings.
 
 # %% [markdown]
 # ## The same idea for words
 #
-# For words, a table made from Python's reference manual takes the place of the ratings. It has a row and a column for
-# each of the 1,000 commonest words. Each entry is the logarithm of a ratio: how often the two words occur near each
-# other, divided by how often they would by chance. Nearer neighbours count more, and negative logarithms are set to 0.
-# Such values are called *positive pointwise mutual information*.
+# For words, the ratings become a table of company: how much more often two words occur near each other in Python's
+# reference manual than chance would have it. (An entry is the logarithm of that ratio, or 0 where it is negative:
+# *positive pointwise mutual information*.) Factorise this table as you factorised the ratings, and keep one vector per
+# word. Words that keep the same company get similar vectors, so now a dot product says how alike the company is.
 #
-# Factorising the table gives vectors for rows and columns; we keep those of the rows. With films, we compared a row (a
-# viewer) with a column (a film). Here we compare two rows. Their dot product was never fitted, but it measures
-# similarity: words with similar neighbours have similar rows, and so similar vectors. Each vector has e = 40 components
-# and is scaled to length 2, so every score is 4 cos θ. A word's score with itself is 4, the largest possible; the next
-# cell leaves it out.
+# Each vector has e = 40 components and is scaled to length 2. So every score is 4 cos θ, and the largest possible is 4,
+# a word's score with itself.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -225,16 +218,15 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# No dictionary was used, yet *float* scores high with *integer*, and no other word scores higher with *list* than
-# *tuple*. But similar neighbours do not guarantee similar meanings: with *integer*, *point* and *presentation* score
-# even higher than *float*.
+# No dictionary was used, yet *tuple* scores highest with *list*. But equal company is not equal meaning: with
+# *integer*, *point* scores even higher than *float*.
 #
 # ## From pairs to a sentence
 #
-# So far a word has the same vector wherever it occurs. But *set* is a verb in *to get, set, or delete the attribute*
-# and the name of a type in *instances of set or frozenset*. The words around *set* show which meaning it has, so let
-# them change its vector. Replace each vector with a weighted average of all vectors in the sentence. The most relevant
-# words should get the largest weights. Until lesson 2 we measure only similarity: a higher score gets a larger weight.
+# So far a word has the same vector wherever it occurs. But *apple* is a fruit in *the apple pie was sweet* and a
+# company in *apple hired a new engineer*. The words around it show which, so let them change its vector: replace it
+# with a weighted average of all vectors in the sentence. The most relevant words should weigh most. Until lesson 2,
+# relevant means similar: a higher score, a larger weight.
 #
 # Take a sentence of t words. Let $x$ be the matrix of its word vectors, of shape (t, e); row $i$ is $x_i$. For every
 # pair of positions $i$ and $j$, let
@@ -244,22 +236,13 @@ for word in ["integer", "list", "import", "loop"]:
 # These [**scores**](../../site/glossary.md#scores), also called *raw weights*, form a matrix of shape (t, t). They are
 # not yet the weights of an average: they may be negative, and a row may have any sum. With a batch of sentences, $x$
 # has shape (b, t, e), and the scores have shape (b, t, t): one matrix for each sentence.
-#
-# In loops:
-#
-# ```python
-# for sentence in range(b):         # each sentence by itself
-#     for i in range(t):            # each position ...
-#         for j in range(t):        # ... against each position
-#             raw[sentence, i, j] = (x[sentence, i] * x[sentence, j]).sum()
-# ```
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `raw_weights`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Compute all scores $x_i \cdot x_j$ of each sentence. One matrix product is enough; any other way counts as well.
+# Compute all scores $x_i \cdot x_j$ of each sentence, without loops if you can.
 #
 # <details><summary>Hint 1: the shapes decide</summary>
 #
@@ -293,22 +276,22 @@ check(raw_weights)
 # %% [markdown]
 # ## Weights that add up to one
 #
-# A weighted average needs weights that are not negative and add up to 1. [**Softmax**](../../site/glossary.md#softmax)
-# turns any numbers into such weights:
+# The weights of an average are not negative and add up to 1. [**Softmax**](../../site/glossary.md#softmax) turns any
+# numbers into such weights:
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_k \exp w'_{ik}} .$$
 #
 # The exponential makes every number positive, and the division makes each **row** add up to 1. Row $i$ holds the
 # weights of output $i$.
 #
-# In a program this formula can overflow: exp(89) is too large for a 32-bit float and becomes infinite, and ∞/∞ is NaN.
-# Scores that large occur: a vector of length 10 scores 100 with itself. Softmax does not change when the same number
-# $m$ is subtracted from every score of a row, because the factor $\exp(-m)$ cancels:
+# In a program this formula can overflow: exp(89) is infinite in 32 bits, and ∞/∞ is NaN. Scores that large occur: a
+# vector of length 10 scores 100 with itself. So subtract the largest score of the row, which we write $w'_{i*}$, from
+# every score of the row. Softmax does not change, because a factor cancels:
 #
-# $$\frac{\exp(w'_{ij} - m)}{\sum_k \exp(w'_{ik} - m)}
-# \;=\; \frac{\exp(-m)\, \exp w'_{ij}}{\exp(-m) \sum_k \exp w'_{ik}} .$$
+# $$\frac{\exp(w'_{ij} - w'_{i*})}{\sum_k \exp(w'_{ik} - w'_{i*})}
+# \;=\; \frac{\exp(-w'_{i*})\, \exp w'_{ij}}{\exp(-w'_{i*}) \sum_k \exp w'_{ik}} .$$
 #
-# So subtract the largest score of the row. No exponential is then larger than 1, and nothing overflows.
+# Now no exponential is larger than 1, and nothing overflows.
 
 # %% [markdown]
 # <div class="card">
@@ -360,30 +343,29 @@ x = x.unsqueeze(0).to(device())                               # (1, t, e): a bat
 
 raw = raw_weights(x)
 weights = row_softmax(raw)
-titles = ("scores $w'$", "after softmax: $w$")
+titles = ("scores $w'$ are symmetric", "weights $w$ are not")
 plots.heat_pair(raw[0], weights[0], rows=sentence, titles=titles)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The matrix on the left is symmetric, since $x_i \cdot x_j = x_j \cdot x_i$. On the right, the cell
-# in row i and column j is the weight of input j in output i. The right matrix is not symmetric, because each row was
-# divided by its own sum: *raises* gives *an* the weight .26, but *an* gives *raises* .25.
+# **How to read it.** The cell in row i and column j belongs to output i and input j. The scores are symmetric, since
+# $x_i \cdot x_j = x_j \cdot x_i$. The weights are not, because each row was divided by its own sum.
 #
 # </div>
 #
-# Every score on the diagonal is 4, and every word gives its own vector the largest weight. Of the weight that remains,
-# *loop* gives most to *terminates*. But *raises* gives more to *an* than to *exception*, its object: a high score means
-# similar neighbours, not relevance. The word *the* occurs twice with the same vector, so its two rows are the same.
+# **Every word gives its own vector the largest weight**, and what remains goes to words of similar company: *loop*
+# gives most of it to *terminates*. A high score is not relevance: *raises* gives more to *an* than to *exception*, its
+# object. The word *the* occurs twice with the same vector, so its two rows are the same.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `ten_times`** &nbsp; 1 minute · no points
 #
-# Multiply every vector of the sentence by 10, and compute the weights again. What happens to them?
-# Count the two *the* as one word.
+# Multiply every vector of the sentence by 10, and compute the weights again. What happens to them? (*the* occurs
+# twice; treat the two as one word.)
 #
 # - **A.** In every row nearly all the weight goes to one word.
 # - **B.** Nothing: softmax divides by the sum, so a common factor cancels.
@@ -490,53 +472,6 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 # [self-attention](../../site/glossary.md#self-attention) is
 #
 # $$y \;=\; \operatorname{softmax}\!\big(x x^\top\big)\, x .$$
-#
-# Does a word's vector now depend on its sentence? The next cell takes *set* in two phrases of the manual. It prints the
-# words that score highest with the input of *set* (`in`), with its output (`out`) and with the `average` of all inputs,
-# and then the three largest weights.
-
-# %%
-def best(vector):
-    matches = vectors.to(device()) @ vector    # one for each word of the vocabulary
-    return ", ".join(vocabulary[i] for i in matches.topk(4).indices.tolist())
-
-phrases = ("to get, set, or delete the attribute from an object's dictionary",
-           "instances of set or frozenset can be compared within and across their types")
-for phrase in phrases:
-    words = phrase.replace(",", "").split()
-    inputs = vectors[[vocabulary.index(word) for word in words]].to(device())    # (t, e)
-    place = words.index("set")
-    print(f"{phrase}\n  in:      {best(inputs[place])}")
-    print(f"  out:     {best(self_attention(inputs[None])[0, place])}")
-    print(f"  average: {best(inputs.mean(dim=0))}")
-    largest = torch.softmax(inputs @ inputs[place], dim=0).topk(3)
-    print("  weights:", ", ".join(f"{words[i]} {weight:.2f}" for weight, i in zip(*largest)))
-
-# %% [markdown]
-# The input of *set* is the same in both phrases; the output is not. Half of the weight stays on *set*, and *set* still
-# scores highest with both outputs. But each output's list differs from the input's by one word: in the first phrase
-# *delete* replaces *frozenset*, and in the second *instances* replaces *get*. The plain average is the same for every
-# word of a phrase. In the second phrase, *set* is not even among the four words that score highest with the average.
-#
-# In two dimensions we can draw what attention does.
-
-# %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull. The two points farthest from the origin move least; most of the others move towards longer vectors that point roughly the same way."}}
-points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
-plots.hull_picture(points[0], self_attention(points)[0])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Arrows lead from inputs to outputs. The shaded area is the convex hull of the inputs, the smallest
-# convex shape that contains them all. An average with positive weights cannot leave the hull. The two longest vectors
-# move least: each gives more than half of the weight to itself. Most of the others move towards longer vectors that
-# point roughly the same way.
-#
-# </div>
-
-# %% tags=["hide-input"]
-show_player("average")
 
 # %% [markdown]
 # ## Three words by hand
@@ -573,28 +508,276 @@ print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
 print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
 
 # %% [markdown]
-# ## The same function, written in a hurry
+# ## Neighbours decide what *apple* means
 #
-# The function of exercise 5 should compute the outputs of exercise 4 and return the weights as well. As given, it
-# raises no error, its outputs have the right shapes, and gradients flow through it. But some of its outputs are
-# **outside** the convex hull.
+# Does *apple* now get another vector in another phrase? Take eight phrases in which *apple* is a fruit and eight in
+# which it is a company. The vectors are those of a published model,
+# [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2). Compare *apple* with *fruit* and *microsoft*,
+# which occur in no phrase, before and after self-attention.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are outside the hull, one of them far away, and a third is on its edge."}}
-as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
-plots.hull_picture(points[0], as_given[0])
+# %% mystnb={"image": {"alt": "Scatter plot: score with fruit, across, against score with microsoft. Before attention, apple is almost on the diagonal, at 0.73 and 0.74. After it, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all scores are smaller than before."}}
+from helpers.data.meanings import PHRASES, all_words, vectors_of
+
+ends = vectors_of(["fruit", "microsoft"]).to(device())    # (2, e)
+everything = vectors_of(all_words()).to(device())         # (n, e)
+kinds, xy = ["before attention"], [ends @ vectors_of(["apple"])[0].to(device())]
+counts = torch.zeros(2, 2, dtype=torch.int64)
+for meaning, phrases in PHRASES.items():
+    for words in map(str.split, phrases):
+        inputs = vectors_of(words).to(device())                                  # (t, e)
+        attended = self_attention(inputs[None])[0, words.index("apple")]          # (e,)
+        for row, y in enumerate((attended, inputs.mean(dim=0))):
+            on_its_side = (ends @ y).argmax() == ["fruit", "company"].index(meaning)
+            nearest_is_apple = all_words()[(everything @ y).argmax()] == "apple"
+            counts[row] += torch.tensor([bool(on_its_side), nearest_is_apple])
+        kinds.append(f"after it, {meaning}")
+        xy.append(ends @ attended)
+
+plots.plane(torch.stack(xy), groups=kinds,
+            labels=("score with fruit", "score with microsoft"),
+            title="Before attention, apple is on no side; after it, on its phrase's side")
+axes = plt.gca()
+axes.axline((0.5, 0.5), slope=1, color="#888888", linewidth=0.9)
+axes.set(xlim=(0.4, 0.8), ylim=(0.38, 0.78))
+plt.show()
+
+print("of 16 phrases:   on the right side   still nearest to apple")
+for name, (side, itself) in zip(("attention", "equal weights"), counts.tolist()):
+    print(f"{name:<14}{side:>15}{itself:>22}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** On the diagonal, *apple* scores as high with *fruit* as with *microsoft*. Below it, the fruit is
+# nearer; above it, the company. *Nearest* is the word with the largest score, of all words in the phrases. The vectors
+# are MiniLM's, less the mean of its vocabulary, scaled to length 1.5.
+#
+# </div>
+#
+# **The phrase decides, and *apple* remains *apple*.** Before attention its scores with *fruit* and *microsoft* are
+# nearly equal. After it, all sixteen outputs are on the side of their phrase, if only by a small step. Equal weights
+# would do that, too, but they lose the word: their average is nearest to *apple* in only one phrase of sixteen. The dot
+# products keep more than half of the weight on it. ([Measured further](../../site/further.md#lesson-1): *set*, a verb
+# and a type.)
+
+# %% [markdown]
+# ## One sentence through the course
+#
+# Lessons 1 to 7 each draw one sentence, *the boat could not reach the bank because it was too muddy*: which word looks
+# at which? The vectors are MiniLM's again, the weights are made by your functions.
+
+# %% mystnb={"image": {"alt": "Heat map of twelve words, the boat could not reach the bank because it was too muddy, against themselves. The diagonal is darkest, near 0.4. The two words the give each other as much weight as themselves, and it and was give them some. All other cells are nearly white."}}
+from helpers.data import sentence as shared
+
+x_shared = shared.word_vectors().unsqueeze(0).to(device())    # (1, t, e)
+plots.sentence_map(row_softmax(raw_weights(x_shared))[0], shared.WORDS,
+                   "Each word looks at itself first")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The inputs are those of the figure after exercise 4, the outputs those of the function as given.
+# **How to read it.** Row i is the word that looks, column j the word that is looked at. The vectors have length 1.5,
+# and know nothing of positions.
+#
+# </div>
+#
+# **Similar words look at each other; related words hardly do.** *The*, *it* and *was* share some of their weight. But
+# *it* hardly looks at *bank*, which it stands for. And *bank* gives *muddy*, the word that says what kind of bank it
+# is, as little as *because*.
+
+# %% [markdown]
+# ## Does order matter?
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `shuffled_words`** &nbsp; 1 minute · no points
+#
+# Shuffle the nine words of the sentence and compute self-attention again. What happens to the output vector of the word
+# *exception*?
+#
+# - **A.** It is another vector, since the word now has other neighbours.
+# - **B.** It is the same vector, at the word's new position.
+# - **C.** Every position keeps its old output, whichever word is there now.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "shuffled_words", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+shuffled_words = "B"
+### STUDENT GETS
+# shuffled_words = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+order = torch.tensor([4, 0, 6, 2, 8, 1, 3, 7, 5], device=device())
+shuffled = [sentence[i] for i in order.tolist()]
+y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) each
+
+before = y[0, sentence.index("exception")]
+print("shuffled:", " ".join(shuffled))
+for position in (shuffled.index("exception"), sentence.index("exception")):
+    apart = (y_shuffled[0, position] - before).abs().max().item()
+    after = f"new output at position {position} ('{shuffled[position]}')"
+    print(f"old output of 'exception' vs {after}: largest difference {apart:.1g}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_shuffled_words", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("shuffled_words", shuffled_words)
+
+# %% [markdown]
+# **To self-attention, a sentence is a set, not a sequence.** The formula $\operatorname{softmax}(x x^\top)\,x$ does not
+# mention positions, so permuting the inputs permutes the outputs in the same way:
+#
+# $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
+#
+# This property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). Each word
+# gets the same output in *dog bites man* as in *man bites dog*. Now turn the equation into a measurement.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
+#
+# You are given a function from (b, t, e) to (b, t, e), an input x and a permutation `order` of its **positions**.
+# Compute the output in two ways: *permute, then attend* and *attend, then permute*. Return the largest absolute
+# difference between the two outputs, as a Python number or a tensor with one entry. Gradients are not needed.
+#
+# <details><summary>Hint 1: which axis</summary>
+#
+# x has shape (b, t, e). `x[order]` picks along the first axis, the sentences. Which axis holds the positions?
+#
+# </details>
+# <details><summary>Hint 2: three positions, with numbers</summary>
+#
+# Let the function be the running sum over positions, x the three numbers 1, 2, 4 (b = e = 1), and the order (1, 2, 0).
+# *Permute, then attend*: the input is 2, 4, 1, and the output is 2, 6, 7. *Attend, then permute*: the output 1, 3, 7
+# becomes 3, 7, 1. The differences are −1, −1 and 6, and the gap is 6.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "equivariance_gap", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def equivariance_gap(attention, x, order):
+    """How far a function is from treating its positions as a set.
+
+    attention: a function from (b, t, e) to (b, t, e).
+    x: (b, t, e). order: (t,), a permutation of the positions.
+    Returns one number: the largest absolute difference between the two outputs.
+    """
+    ### BEGIN SOLUTION
+    permuted_first = attention(x[:, order])
+    permuted_after = attention(x)[:, order]
+    return (permuted_first - permuted_after).abs().max()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_equivariance_gap", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(equivariance_gap)
+
+# %%
+def running_sum(x):
+    return x.cumsum(1)
+
+for function in (self_attention, running_sum):
+    print(f"gap of {function.__name__}: {float(equivariance_gap(function, x, order)):.1g}")
+
+# %% [markdown]
+# For self-attention the gap is only rounding error; the running sum depends on the order.
+#
+# ## What is still missing
+#
+# - **Relevance.** The word that helps most need not be a similar one: a verb may need its subject. In lesson 2 each
+#   word gets a separate vector that says what it looks for.
+# - **Parameters.** Self-attention has none: training can only change the vectors that it gets.
+# - **Order.** In language it matters. [Lesson 6](../06_positions/06_positions.ipynb) adds positions.
+
+# %% [markdown]
+# ## Your model so far
+#
+# From here to lesson 9, one small language model grows out of your functions. It reads a *window* of 32 bytes from
+# Python's reference manual, and each position predicts the byte after it. Bytes become learned vectors of e = 64
+# numbers, your `raw_weights` and `row_softmax` mix them, and a linear map and a softmax make probabilities.
+#
+# **Causal windows and positions are given: each position sees the bytes up to its own, and where they are.** Lessons 5
+# and 6 open this box.
+#
+# The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the average of $-\log_2 p$ over held-out text,
+# where $p$ is the probability of the byte that came next. Lower is better; equal probabilities for all 256 bytes score
+# 8. Four references appear in the chart of every lesson:
+#
+# - *order 0* counts how frequent each byte is in the training text;
+# - *order 1* counts how often each byte follows the one before it;
+# - *gzip* and *xz* answer the same question: by how many bits per byte does the compressed file grow when the held-out
+#   text is appended?
+
+# %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is on the line of order 1, near 3.5. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
+from helpers.ladder import BareAttention, ByteModel, Ladder
+
+ladder = Ladder(check)
+softmax, scores = ladder.own(row_softmax), ladder.own(raw_weights)
+torch.manual_seed(0)
+ladder.climb(ByteModel(BareAttention(softmax, scores)))
+ladder.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
+# *Order 0* and *order 1* add 0.1 to all counts.
+#
+# </div>
+#
+# **It knows which byte follows which, and nothing else.** Its score is that of *order 1*, the table of pairs, and of
+# the same model without self-attention. Its sample has spaces and likely pairs of letters, and hardly a word. The start
+# page collects your scores; `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
+
+# %% [markdown]
+# ## The same function, written in a hurry
+#
+# How would you notice that self-attention is wrong? Draw it. In two dimensions one sees what an average cannot do.
+
+# %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull. The two points farthest from the origin move least; most of the others move towards longer vectors that point roughly the same way."}}
+points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
+plots.hull_picture(points[0], self_attention(points)[0])
+plt.gca().set_title("Every output of self-attention is inside the hull")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Arrows lead from inputs to outputs. The shaded area is the **convex hull** of the inputs, the
+# smallest convex shape that contains them all. The two longest vectors move least: each gives more than half of the
+# weight to itself. Most of the others move towards longer vectors that point roughly the same way.
+#
+# </div>
+#
+# **An average with positive weights cannot leave the hull of its inputs.** In the player you can try.
+
+# %% tags=["hide-input"]
+show_player("average")
+
+# %% [markdown]
+# The function of exercise 6 should compute the outputs of exercise 4 and return the weights as well. As given, it runs:
+# no error, the right shapes, gradients. Even its score gives no warning: in the model above it trains to 3.58 bits per
+# byte, against 3.53 ([Measured further](../../site/further.md#lesson-1), for when you have solved it). But some of its
+# outputs are **outside** the hull.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are outside the hull, one of them far away, and a third is on its edge."}}
+as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
+plots.hull_picture(points[0], as_given[0])
+plt.gca().set_title("As given: outputs outside the hull")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The inputs are those of the figure above, the outputs those of the function as given.
 #
 # </div>
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `hurried_attention`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
+# **Exercise 6 · `hurried_attention`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
 # Fix this function. `y` must equal the output of exercise 4. `weights`, of shape (b, t, t), must hold the weights that
 # produced it: row i for output i. Gradients must flow back from both. Find the cause before you change a line: some
@@ -646,189 +829,11 @@ check(hurried_attention)
 # </details>
 
 # %% [markdown]
-# <div class="card">
-#
-# **Prediction · `shuffled_words`** &nbsp; 1 minute · no points
-#
-# Shuffle the nine words of the sentence and compute self-attention again. What happens to the output vector of the word
-# *exception*?
-#
-# - **A.** It is another vector, since the word now has other neighbours.
-# - **B.** It is the same vector, at the word's new position.
-# - **C.** Every position keeps its old output, whichever word is there now.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "shuffled_words", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-shuffled_words = "B"
-### STUDENT GETS
-# shuffled_words = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-order = torch.tensor([4, 0, 6, 2, 8, 1, 3, 7, 5], device=device())
-shuffled = [sentence[i] for i in order.tolist()]
-y, y_shuffled = self_attention(x), self_attention(x[:, order])    # (1, t, e) each
-
-before = y[0, sentence.index("exception")]
-print("shuffled:", " ".join(shuffled))
-for position in (shuffled.index("exception"), sentence.index("exception")):
-    apart = (y_shuffled[0, position] - before).abs().max().item()
-    after = f"new output at position {position} ('{shuffled[position]}')"
-    print(f"old output of 'exception' vs {after}: largest difference {apart:.1g}")
-
-# %% nbgrader={"grade": true, "grade_id": "check_shuffled_words", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("shuffled_words", shuffled_words)
-
-# %% [markdown]
-# ## A set, not a sequence
-#
-# The formula $\operatorname{softmax}(x x^\top)\,x$ does not mention positions. Output $i$ depends on $x_i$ and on which
-# vectors the sentence contains, and how often, but not on their order. So permuting the inputs permutes the outputs in
-# the same way:
-#
-# $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
-#
-# This property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). Each word
-# gets the same output in *dog bites man* as in *man bites dog*.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 6 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
-#
-# You are given a function from (b, t, e) to (b, t, e), an input x and a permutation `order` of its **positions**.
-# Compute the output in two ways: *permute, then attend* and *attend, then permute*. Return the largest absolute
-# difference between the two outputs, as a Python number or a tensor with one entry. Gradients are not needed.
-#
-# <details><summary>Hint 1: which axis</summary>
-#
-# x has shape (b, t, e). `x[order]` picks along the first axis, the sentences. Which axis holds the positions?
-#
-# </details>
-# <details><summary>Hint 2: three positions, with numbers</summary>
-#
-# Let the function be the running sum over positions, x the three numbers 1, 2, 4 (b = e = 1), and the order (1, 2, 0).
-# *Permute, then attend*: the input is 2, 4, 1, and the output is 2, 6, 7. *Attend, then permute*: the output 1, 3, 7
-# becomes 3, 7, 1. The differences are −1, −1 and 6, and the gap is 6.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "equivariance_gap", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def equivariance_gap(attention, x, order):
-    """How far a function is from treating its positions as a set.
-
-    attention: a function from (b, t, e) to (b, t, e).
-    x: (b, t, e). order: (t,), a permutation of the positions.
-    Returns one number: the largest absolute difference between the two outputs.
-    """
-    ### BEGIN SOLUTION
-    permuted_first = attention(x[:, order])
-    permuted_after = attention(x)[:, order]
-    return (permuted_first - permuted_after).abs().max()
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_equivariance_gap", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(equivariance_gap)
-
-# %% mystnb={"image": {"alt": "Two heat maps, outputs of self-attention for a sentence and for the same sentence in another order. A line joins each row on the left to the row of the same word on the right; joined rows have the same colours."}}
-plots.heat_pair(y[0, :, :8], y_shuffled[0, :, :8], rows=(sentence, shuffled),
-                titles=("attention(x)", "attention(x permuted)"), same_scale=True,
-                joined=order.tolist(), annotate=False, row_label="",
-                column_label="component (the first eight)")
-plt.show()
-
-def running_sum(x):
-    return x.cumsum(1)
-
-for function in (self_attention, running_sum):
-    print(f"gap of {function.__name__}: {float(equivariance_gap(function, x, order)):.1g}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each row shows the first 8 of the 40 components of one output. Blue is positive, orange (with a
-# minus) negative; both sides have the same colour scale. Lines join rows of the same word.
-#
-# </div>
-#
-# For self-attention the gap is only rounding error. The running sum, by contrast, depends on the order.
-
-# %% [markdown]
-# ## What is still missing
-#
-# - **Parameters.** The weights depend on the input vectors and on nothing else. So training can change the weights only
-#   by changing whatever produces those vectors.
-# - **Order.** In language, the order of the words matters. [Lesson 6](../06_positions/06_positions.ipynb) adds positions.
-# - **Relevance.** The scores measure similarity. They are symmetric: the score of $i$ with $j$ equals that of $j$ with
-#   $i$. But the word that helps most need not be a similar one: a verb may need its subject. In lesson 2 each word gets
-#   a separate vector that says what it is looking for.
-
-# %% [markdown]
-# ## Your model so far
-#
-# From here to lesson 9 you build up one small language model, from the functions that you write. It reads a *window* of
-# 32 bytes from Python's reference manual and predicts the next byte.
-#
-# Each of the 256 possible bytes has a learned vector of e = 64 numbers. Your `self_attention` averages the vectors of
-# the 32 bytes. A linear map and a softmax turn the last output into probabilities for the next byte.
-#
-# The model's score is in [bits per byte](../../site/glossary.md#bits-per-byte): the average of $-\log_2 p$, where $p$
-# is the probability that the model gave to the byte that came next. It is measured on held-out text, which was not
-# used for training. Lower is better; a model that gives all 256 bytes the same probability scores 8.
-#
-# For comparison, the next cell prints four more scores:
-#
-# - *order 0* uses only how frequent each byte is in the training text;
-# - *order 1* uses how often each byte follows the one before it (0.1 is added to all counts, here and in *order 0*);
-# - *gzip* and *xz* compress the training text with and without the held-out text after it. The score is the difference
-#   in bits per held-out byte.
-#
-# Does the model use more than the last of its 32 bytes? The cell replaces all bytes before the last with bytes from
-# elsewhere in the held-out text. It also prints the score of a model trained without attention (*last byte alone*).
-
-# %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is near 3.6, a little right of the line of order 1. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
-from helpers.data.recorded import recorded
-from helpers.ladder import ByteModel, Ladder
-
-ladder = Ladder(check)
-attend = ladder.own(self_attention)
-torch.manual_seed(0)
-model = ByteModel(attend)
-ladder.climb(model)
-ladder.show()
-ladder.last_byte(model)
-ladder.other_context(model)
-bits = recorded("ladder")["result"]["bits"]
-for name in ("last byte alone", "01_dot_product_attention, 8 times the windows"):
-    print(f"{name}, three runs: {min(bits[name]):.2f} to {max(bits[name]):.2f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
-#
-# </div>
-#
-# Above the figure is a sample: a held-out prompt and, after ▸, what the model wrote (· is a line break).
-#
-# Self-attention is far better than the plain average: 3.62 against 4.47. But it needs only the last byte: with other
-# bytes before the last, the score is still 3.62. On average, the last position gives 0.43 of its weight to itself.
-# Earlier copies of that byte, with the same vector, bring the total to 0.91. Equal weights would give 0.03 and 0.10.
-#
-# The model without attention scores as well: attention gains nothing beyond the last byte. *Order 1* also reads only
-# one byte, and at 3.53 it beats both models. Trained on eight times as many windows, self-attention scores 3.54,
-# as the last printed line shows.
-#
-# The start page collects your scores. `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
-
-# %% [markdown]
 # ## What you can do now
 #
 # You can explain why a dot product measures a match; learn vectors from known ratings; turn scores into weights with a
-# numerically stable softmax; write self-attention as two matrix products; and measure whether a function depends on
-# order.
+# numerically stable softmax; write self-attention as two matrix products; measure whether a function depends on order;
+# and see in a picture when an average is none.
 #
 # **Three questions to think about**
 #

@@ -221,34 +221,6 @@ self_attention = exercise(
     ),
 )
 
-# ------------------------------------------------------------------------------------------ hurried_attention
-
-Y_AND_WEIGHTS = ("y", "weights")
-
-
-def joined(attention: Answer, draw: Draw) -> Callable:
-    """hurried_attention as a function that returns one tensor (b, t, e + t)."""
-    return lambda x: torch.cat(tuple(all_of(Y_AND_WEIGHTS, attention(x))), dim=-1)
-
-
-hurried_attention = exercise(
-    "hurried_attention",
-    stars=2,
-    minutes=7,
-    fixes_bug=True,
-    given=SENTENCES,
-    also=SMALL,
-    larger=MANY_SENTENCES,
-    returns=Y_AND_WEIGHTS,
-    aspects=(
-        values(1, of="y", name="outputs", axes="b t e", picture=True),
-        values(0.5, of="weights", axes="b t t", picture=True),
-        gradient(0.5, via=joined),
-        input_left_alone(0.5),
-        any_device(0.5, via=joined),
-    ),
-)
-
 # ------------------------------------------------------------------------------------------- equivariance_gap
 
 
@@ -337,9 +309,37 @@ equivariance_gap = exercise(
     ),
 )
 
+# ------------------------------------------------------------------------------------------ hurried_attention
+
+Y_AND_WEIGHTS = ("y", "weights")
+
+
+def joined(attention: Answer, draw: Draw) -> Callable:
+    """hurried_attention as a function that returns one tensor (b, t, e + t)."""
+    return lambda x: torch.cat(tuple(all_of(Y_AND_WEIGHTS, attention(x))), dim=-1)
+
+
+hurried_attention = exercise(
+    "hurried_attention",
+    stars=2,
+    minutes=7,
+    fixes_bug=True,
+    given=SENTENCES,
+    also=SMALL,
+    larger=MANY_SENTENCES,
+    returns=Y_AND_WEIGHTS,
+    aspects=(
+        values(1, of="y", name="outputs", axes="b t e", picture=True),
+        values(0.5, of="weights", axes="b t t", picture=True),
+        gradient(0.5, via=joined),
+        input_left_alone(0.5),
+        any_device(0.5, via=joined),
+    ),
+)
+
 LESSON = Lesson(
     "01_dot_product_attention",
     "Dot-product attention",
-    (masked_squared_error, raw_weights, row_softmax, self_attention, hurried_attention, equivariance_gap),
+    (masked_squared_error, raw_weights, row_softmax, self_attention, equivariance_gap, hurried_attention),
     predictions_of("01_dot_product_attention"),
 )

@@ -225,8 +225,8 @@ OF_ANY_SIZE = module(lambda x, d, *context: ((x.shape[-1], d), (x, *context)))
 
 single_head_attention = exercise(
     "SingleHeadAttention",
-    stars=2,
-    minutes=15,
+    stars=1,
+    minutes=10,
     builds_on=("attention.attention",),
     given=case(vectors(2, 4, 5), vectors(2, 6, 5)),  # the sequence that asks, and the one that is asked
     via=built(5, 3),
@@ -382,7 +382,7 @@ matrices_of_rules = exercise(
     larger=MANY_RULES,
     via=their_scores,
     aspects=(
-        Aspect("scores of the rules", 1, matrices, axes="r", reduce=scores_of_rules),
+        Aspect("scores of the rules", 1, matrices, axes="a", reduce=scores_of_rules),
         values(
             0.5,
             name="no other scores",
