@@ -585,10 +585,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is an operation, timed here. Further right there is more arithmetic per byte moved. The
-# flat part of the roof is the fastest product, the slanted part the fastest rate at which one of the three operations
-# on the left moved bytes. Their arrays fit into a cache, so it does not measure memory. A softmax counts as 5
-# operations per number, a norm as 8.
+# **How to read it.** Each point is an operation, timed here; further right there is more arithmetic per byte moved. The
+# roof's flat part is the fastest product, its slanted part the fastest of the three operations on the left. (Their
+# arrays fit into a cache, so it does not measure memory.) A softmax counts as 5 operations per number, a norm as 8.
 #
 # </div>
 #
@@ -781,14 +780,13 @@ def fit_power_law(sizes, losses):
 check(fit_power_law)
 
 # %% [markdown]
-# Training four models takes too long for this page, so it was done once and **recorded**. Each has four blocks and read
-# the same 2.5 million bytes of Wikipedia: 50 for each parameter of the smallest, and less than one for each of the
-# largest. Learning rates were chosen by short trainings; for the largest only one was tried. So this is no test of a
-# published law. It shows how a line is fitted, and how little three points prove.
+# Training four models takes too long for this page, so it was done once and **recorded**. Each has four blocks and
+# read the same part of Wikipedia, which has less than a byte for each parameter of the largest. Learning rates were
+# chosen by short trainings; for the largest only one was tried. So this is no test of a published law. It shows how a
+# line is fitted, and how little three points prove.
 #
-# Your line goes through the three
-# smaller models and predicts the fourth. N leaves out the embeddings, as in [Kaplan et al.,
-# 2020](https://arxiv.org/abs/2001.08361).
+# Your line goes through the three smaller models and predicts the fourth. N leaves out the embeddings, as in [Kaplan
+# et al., 2020](https://arxiv.org/abs/2001.08361).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points near a straight dashed line: the middle one a little above it, the outer two a little below. At four times the parameters of the third the measured loss lies below the predicted one, which is on the line."}}
 run = recorded("scaling")
