@@ -97,6 +97,15 @@ for phrase in phrases:
 # with the plain average of the second phrase it is not even among the first four.
 
 # %% [markdown]
+# ## *apple* is the clearest of a dozen words
+#
+# The lesson's sixteen phrases show attention at its best, because their word was chosen for it. We tried about a dozen
+# words with two meanings, among them *bank*, *python*, *bass* and *mouse*, and took the one whose phrases were told
+# apart most clearly. With *bank* and with *python* some outputs stay on the wrong side. One phrase of the sixteen was
+# exchanged, since a word of it has no vector. And the vectors have the mean of all words taken off and one length; as
+# they come, fifteen of the sixteen phrases are told apart.
+
+# %% [markdown]
 # ## A softmax over the wrong axis trains, and its score gives no warning
 #
 # The function of exercise 6 as it is given has its softmax over the columns. In the small language model of the lesson
