@@ -79,9 +79,9 @@ plt.show()
 #
 # </div>
 #
-# **A weight can make an arrow longer or shorter, but it cannot change its direction.** In the picture, who gives and who
-# receives shows only in the lengths of two arrows. With several attention layers side by side, the word *mary* can have a different
-# arrow for each question.
+# **A weight can make an arrow longer or shorter, but it cannot change its direction.** In the picture, who gives and
+# who receives shows only in the lengths of two arrows. With several attention layers side by side, the word *mary* can
+# have a different arrow for each question.
 
 # %% [markdown]
 # ## Heads
@@ -585,16 +585,16 @@ plt.show()
 # </div>
 #
 # In this run each head has taken one question: in the row of *gave*, head 0 looks mostly at the thing, head 1 at the
-# receiver, and head 2 at the giver. Nothing in the design assigns a question to a head. Runs 1 and 3 divide them in other
-# ways. ([Measured further](../../site/further.md#lesson-4) has their weights, and shows how one head manages.)
+# receiver, and head 2 at the giver. Nothing in the design assigns a question to a head, and runs 1 and 3 divide them in
+# other ways. ([Measured further](../../site/further.md#lesson-4) has their weights, and shows how one head manages.)
 
 # %% [markdown]
 # ## A model with a bug
 #
-# Suppose we train a three-head model whose merge has the bug of exercise 4. For each sentence, the heads return 15
-# pieces of 8 numbers: five of head 0, one for each word, then five of head 1 and five of head 2. The wrong merge makes
-# each row from three consecutive pieces, as in this picture. In the row of *gave*, position 1, two pieces come from
-# head 0, for *to* and *susan*. The third comes from head 1, for *mary*.
+# Suppose we train a three-head model whose merge is scrambled: it reshapes, and exchanges no axes. For each sentence,
+# the heads return 15 pieces of 8 numbers: five of head 0, one for each word, then five of head 1 and five of head 2.
+# The scrambled merge makes each row from three consecutive pieces, as in this picture. In the row of *gave*, position
+# 1, two pieces come from head 0, for *to* and *susan*. The third comes from head 1, for *mary*.
 
 # %% mystnb={"image": {"alt": "Two drawings of coloured cells. Top: the outputs of three heads, three blocks of five rows with two cells each, each block in one colour. Bottom: merged by a reshape alone, five rows of six cells. Row 0 and the first four cells of row 1 have the colour of head 0, with the labels of positions 0 to 4; the rest of row 1 is the first two cells of head 1."}}
 outputs = split_heads(labels, 3)[0]    # as if each head returned its part of x
@@ -666,10 +666,12 @@ check.prediction("scrambled_answers", scrambled_answers)
 #
 # Write a test that the scrambled merge fails. It gets a function, `merge`, that takes a tensor of shape (b, h, t, d)
 # and should do what you wrote in exercise 2. Return True if `merge` is right, False if it is not. You choose the
-# tensors to try. The check hands over right merges, written in different ways, and twenty wrong ones: they mix up
-# positions, heads or sentences, or return another shape. None of them raises an error, and each is wrong for some
-# tensor without an axis longer than 2. Do not call `merge_heads`, `finished_merge` or `finished_split`: a test has to
-# know the right result itself.
+# tensors to try. Do not call `merge_heads`, `finished_merge` or `finished_split`: a test has to know the right result
+# itself.
+#
+# The check hands over right merges, written in different ways, and twenty wrong ones. These mix up positions, heads or
+# sentences, or return another shape. None of them raises an error, and each is wrong for some tensor without an axis
+# longer than 2.
 #
 # <details><summary>Hint 1: which tensor?</summary>
 #
@@ -757,9 +759,9 @@ for sentence in pronoun["sentences"]:
 # %% [markdown]
 # ## Your model so far
 #
-# **Four heads are worth about half a bit.** The attention of the ladder now has four heads of width 16, cut and joined
-# by your functions, in place of one of width 64, and a layer `unify`. The cell takes up to half a minute on one core; the
-# stop button ends it early.
+# **Four heads are worth about half a bit.** The attention of the ladder now has four heads of width 16, split and
+# merged by your functions, in place of one of width 64, and a layer `unify`. The cell takes up to half a minute on one
+# core; the stop button ends it early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average at 4.4, bare self-attention at 3.5, on the line of order 1, then queries, keys and values and scaled scores, both at 3.3, and far to the left of them four heads, between 2.8 and 2.9."}}
 from helpers.ladder import ByteModel, Heads, Ladder
@@ -781,7 +783,7 @@ ladder.show()
 # With one head our three runs end between 3.31 and 3.34 [bits per byte](../../site/glossary.md#bits-per-byte), with
 # four between 2.83 and 2.87. The samples show it, too: among the new model's invented words are *object*, *and* and
 # *with*, while lesson 3's gets few words of more than three letters right. The new layer `unify` is not the reason:
-# added to a single head, it gains nothing ([Measured further](../../site/further.md#lesson-4)).
+# a single head with it does no better, in one run ([Measured further](../../site/further.md#lesson-4)).
 
 # %% [markdown]
 # ## One sentence, head by head

@@ -9,8 +9,8 @@
 #
 # [Lesson 4](../04_multi_head/04_multi_head.ipynb) trains a small model, the `Reader`, on sentences such as *mary gave
 # roses to susan*. From the one vector at *gave* it predicts giver, thing and receiver. This page measures what the
-# lesson only mentions: what more training does for one head, how heads divide their work, how one head manages at all,
-# how training hides a scrambled merge, and what other kinds of heads cost.
+# lesson only mentions: what more training does for one head, how heads divide their work, how one head manages at
+# all, how training hides a scrambled merge, and what other kinds of heads cost.
 
 # %%
 import math
@@ -68,8 +68,8 @@ def weights_of(reader, h):
 # %% [markdown]
 # ## More steps help one head from one start, and not from another
 #
-# In the lesson, one head is trained for 300 steps, and in four runs of ten some role stays a guess. The next cell gives
-# two of the ten runs four times as many steps.
+# In the lesson, one head is trained for 300 steps, and in four runs of ten some role stays a guess. The next cell
+# gives two of the ten runs four times as many steps.
 
 # %%
 for seed in (1, 2):
@@ -77,14 +77,14 @@ for seed in (1, 2):
     print(f"h = 1, run {seed}, 1,200 steps, right answers: {right}")
 
 # %% [markdown]
-# **How to read it.** Run 1 now answers nearly all questions, so one sum can hold nearly all answers. Run 2 still guesses
-# the giver. These are two runs, so they show what can happen, not how often.
+# **How to read it.** Run 1 now answers nearly all questions, so one sum can hold nearly all answers. Run 2 still
+# guesses the giver. These are two runs, so they show what can happen, not how often.
 
 # %% [markdown]
 # ## Heads divide the questions differently in every run
 #
-# Nothing in the design assigns a question to a head. In one of three runs each of three heads takes one question; in the
-# others they share them.
+# Nothing in the design assigns a question to a head. In one of three runs each of three heads takes one question; in
+# the others they share them.
 
 # %%
 runs = {h: [train(MultiHeadAttention, h, seed)[0] for seed in (1, 2, 3)] for h in (1, 3)}
@@ -97,17 +97,17 @@ for h in runs:
 
 # %% [markdown]
 # **How to read it.** Each line is the row of *gave* in one head, averaged over 2,000 sentences. In run 2 with three
-# heads, head 0 looks at the thing, head 1 at the receiver, head 2 at the giver. In run 3, head 2 looks only at *gave*,
-# the same word in every sentence, so two heads answer all three questions. In run 1, heads 0 and 1 share giver and
-# receiver.
+# heads, head 0 looks at the thing, head 1 at the receiver, head 2 at the giver. In run 3, head 2 looks only at
+# *gave*, the same word in every sentence, so two heads answer all three questions. In run 1, heads 0 and 1 share
+# giver and receiver.
 
 # %% [markdown]
 # ## A sum of words shows who gives, and not who receives
 #
-# A single head adds up the values of the words, each times its weight. Suppose that the giver's name has the weight 0.4
-# and the receiver's 0.2, as in the lesson's first picture. Then a linear layer can name every giver from this sum, since
-# the larger weight wins. But it can name no receiver: a linear layer can favour large weights or small ones, and the
-# receiver's 0.2 lies between the giver's 0.4 and the 0 of every absent name.
+# A single head adds up the values of the words, each times its weight. Suppose that the giver's name has the weight
+# 0.4 and the receiver's 0.2, as in the lesson's first picture. Then a linear layer can name every giver from this
+# sum, since the larger weight wins. But it can name no receiver: a linear layer can favour large weights or small
+# ones, and the receiver's 0.2 lies between the giver's 0.4 and the 0 of every absent name.
 
 # %%
 n = len(NAMES)
@@ -123,16 +123,16 @@ for role, name in ((0, "givers"), (1, "receivers")):
     print(f"{name} named by a linear layer: {right:.0%}")
 
 # %% [markdown]
-# **How to read it.** The loss of this layer is convex, so the result does not depend on a random start. Each name has a
-# direction of its own here; with fewer dimensions than names, no layer can do better.
+# **How to read it.** The loss of this layer is convex, so the result does not depend on a random start. Each name has
+# a direction of its own here; with fewer dimensions than names, no layer can do better.
 
 # %% [markdown]
 # ## One head tells the giver by the positions it looks at
 #
-# In two runs that usually name giver and receiver, one head does so by a detour. The value of a word is the sum of a part
-# from the word and a part from its position, so the output of the head splits into a **word sum** and a **position sum**
-# with the same weights. To see which of the two a trained model uses, replace the weights of the two names by their
-# mean: in the word sum only, in the position sum only, then in both.
+# In two runs that usually name giver and receiver, one head does so by a detour. The value of a word is the sum of a
+# part from the word and a part from its position, so the output of the head splits into a **word sum** and a
+# **position sum** with the same weights. To see which of the two a trained model uses, replace the weights of the two
+# names by their mean: in the word sum only, in the position sum only, then in both.
 
 # %%
 def outputs_with(reader, w_word, w_position):
@@ -154,9 +154,9 @@ for run in 1, 3:
         print(f"run {run}, weights {where:<21}{giver:>12.0%}{receiver:>16.0%}")
 
 # %% [markdown]
-# **How to read it.** With equal weights in the word sum, both models name the giver about as often as before. With equal
-# weights in the position sum, they name the receiver at least as often as the giver. So these two models tell giver from
-# receiver by the position sum.
+# **How to read it.** With equal weights in the word sum, both models name the giver about as often as before. With
+# equal weights in the position sum, they name the receiver at least as often as the giver. So these two models tell
+# giver from receiver by the position sum.
 #
 # Here is how they can. The query of *gave* is the same in every sentence, so each score is a **word score** plus a
 # position score. Suppose that *susan* has a larger word score than *mary*. Then she gets the larger weight in both
@@ -204,14 +204,14 @@ for r, i in (0, 3), (0, 4), (1, 0):
     print(f"{name:<20}", *(f"{w:8.2f}" for w in weights[r, i].tolist()))
 
 # %% [markdown]
-# **How to read it.** These are the three rows of weights whose outputs end up in the row of *gave*. In head 0, *to* looks
-# at giver and receiver, and the receiver at the thing. In head 1, the giver looks most at the receiver.
+# **How to read it.** These are the three rows of weights whose outputs end up in the row of *gave*. In head 0, *to*
+# looks at giver and receiver, and the receiver at the thing. In head 1, the giver looks most at the receiver.
 
 # %% [markdown]
 # ## On the ladder it is the heads that help, not the new layer
 #
-# The model of *Your model so far* gains half a bit per byte when its single head is replaced by four. But with the heads
-# it also gets the layer `unify`. Give that layer to the model with one head.
+# The model of *Your model so far* gains half a bit per byte when its single head is replaced by four. But with the
+# heads it also gets the layer `unify`. Give that layer to the model with one head.
 
 # %%
 from helpers.ladder import E, ByteModel, Projections, later_hidden, measured
@@ -233,8 +233,8 @@ bits, steps = measured(ByteModel(OneHeadAndUnify()), 4000)
 print(f"one head and unify, held out: {bits:.2f} bits per byte after {steps:,} steps")
 
 # %% [markdown]
-# **How to read it.** Three runs with one scaled head and no `unify` end between 3.31 and 3.34, three runs with four heads
-# between 2.83 and 2.87. With `unify` the single head stays where it was, in this run.
+# **How to read it.** Three runs with one scaled head and no `unify` end between 3.31 and 3.34, three runs with four
+# heads between 2.83 and 2.87. With `unify` the single head stays where it was, in this run.
 
 # %% [markdown]
 # ## Wide heads cost more, shared keys and values less
@@ -266,7 +266,7 @@ for kind in kinds:
     print(f"{kind:>11}: {count_parameters(512, 8, kind):>9,} parameters at e = 512, h = 8")
 
 # %% [markdown]
-# **How to read it.** Width e = 256, both axes logarithmic. With one head all three kinds have the same count. The count
-# of multi-query falls towards that of the queries and `unify` alone. The scores of narrow heads take as many
-# multiplications as those of one head, since $h\,d = e$; but there are h tables of scores, each t × t, and the softmax
-# has h times the work.
+# **How to read it.** Width e = 256, both axes logarithmic. With one head all three kinds have the same count. The
+# count of multi-query falls towards that of the queries and `unify` alone. The scores of narrow heads take as many
+# multiplications as those of one head, since $h\,d = e$; but there are h tables of scores, each t × t, and the
+# softmax has h times the work.

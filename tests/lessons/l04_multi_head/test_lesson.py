@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from lesson_harness import KINDS, copy_attention, near_with_slopes, printed
 from torch import nn
 
+from helpers import ladder
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.checking.run.answers import run
 from helpers.data.recorded import recorded
@@ -136,6 +137,14 @@ def test_answers_are_giver_thing_and_receiver():
 
 def test_the_lessons_sentence_can_be_said():
     assert {"mary", "susan"} <= set(NAMES) and "roses" in THINGS and {"gave", "to"} <= set(WORDS)
+    assert len(NAMES) == len(THINGS) == 16
+
+
+def test_four_heads_of_the_ladder_are_of_width_16_and_worth_half_a_bit():
+    assert ladder.E // ladder.H == 16
+    one, four = (recorded("ladder")["result"]["bits"][lesson] for lesson in ("03_scaling", "04_multi_head"))
+    assert [round(bits, 2) for bits in (min(one), max(one), min(four), max(four))] == [3.31, 3.34, 2.83, 2.87]
+    assert min(one) - max(four) > 0.4 and max(one) - min(four) < 0.6
 
 
 # ------------------------------------------------------------------------------------------------- what is said
