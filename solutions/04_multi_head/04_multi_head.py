@@ -73,9 +73,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is one term of the sum: the weight of a word times its value, two random numbers. The
-# cross is the sum. The weights are chosen by hand and depend on the position only: 0.4 for the first word, 0.2 for the
-# last. From left to right, the arrow of mary becomes half as long and the arrow of susan twice as long.
+# **How to read it.** Each arrow is one term of the sum: a weight times the value of a word, which is random. The cross
+# is the sum. The weights are chosen by hand and depend on the position only: 0.4 for the first word, 0.2 for the last.
+# From left to right, the arrow of mary becomes half as long and the arrow of susan twice as long.
 #
 # </div>
 #
@@ -102,8 +102,8 @@ plt.show()
 #
 # In the paper, $d = e/h$: the heads share the width of the model (section 3.2.2). Together they have as many parameters
 # as one head of width e, whatever h is. In **[multi-query attention](../../site/glossary.md#multi-query-attention)**
-# ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) the heads also share their keys and values, so there is less to
-# store; [lesson 18](../18_since_gpt2/18_since_gpt2.ipynb) returns to it.
+# ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) all heads share one set of keys and values, so a model that writes
+# word by word has less to store; [lesson 18](../18_since_gpt2/18_since_gpt2.ipynb) returns to it.
 
 # %% [markdown]
 # ## All heads in one product
@@ -190,7 +190,7 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `merge_heads`** &nbsp; ★★☆ · 6 minutes · 3 points
+# **Exercise 2 · `merge_heads`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
 # Undo the split: put the heads of every position side by side, head 0 first. Do not call `finished_merge` here.
 #
@@ -255,7 +255,7 @@ plots.diagrams.heads_flow()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `MultiHeadAttention`** &nbsp; ★★★ · 20 minutes · 5 points
+# **Exercise 3 · `MultiHeadAttention`** &nbsp; ★★☆ · 20 minutes · 5 points
 #
 # Write the module. Name its layers `to_queries`, `to_keys`, `to_values` (each `nn.Linear(e, e, bias=False)`) and
 # `unify` (`nn.Linear(e, e)`); it has no other parameters. If e is not divisible by h, its constructor raises a
@@ -347,7 +347,8 @@ whole = MultiHeadAttention(12, 3).to(device())
 with torch.no_grad():
     for name in ("to_queries", "to_keys", "to_values"):
         rows = torch.cat([getattr(head, name).weight for head in heads])    # (h·d, e)
-        getattr(whole, name).weight.copy_(rows * (math.sqrt(4) if name == "to_queries" else 1))
+        getattr(whole, name).weight.copy_(rows)
+    whole.to_queries.weight.mul_(math.sqrt(4))
     whole.unify.weight.copy_(torch.eye(12))
     whole.unify.bias.zero_()
 print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, atol=1e-5))
@@ -398,7 +399,7 @@ print("your module gives the same y:", torch.allclose(layer(X[None])[0], merged,
 # %% [markdown]
 # ## Heads in the batch
 #
-# Many programs fold the heads into the batch: queries, keys and values become (b·h, t, d), as if there were b·h
+# The heads can also be folded into the batch: queries, keys and values become (b·h, t, d), as if there were b·h
 # sentences, and `torch.bmm` multiplies them. The next function is written in this style, with a bug planted in it. It
 # runs and its result has the right shape, but unless h or t is 1, many of its numbers are wrong.
 
@@ -780,17 +781,17 @@ ladder.show()
 #
 # </div>
 #
-# With one head our three runs end between 3.31 and 3.34 [bits per byte](../../site/glossary.md#bits-per-byte), with
-# four between 2.83 and 2.87. The samples show it, too: among the new model's invented words are *object*, *and* and
-# *with*, while lesson 3's gets few words of more than three letters right. The new layer `unify` is not the reason:
-# a single head with it does no better, in one run ([Measured further](../../site/further.md#lesson-4)).
+# The samples show it, too: among its invented words the new model now writes *object* and *with*. On the mean of our
+# three runs, the held-out [bits per byte](../../site/glossary.md#bits-per-byte) fall from 3.33 to 2.85. The new layer
+# `unify` is not the reason: a single head with it does no better, in one run ([Measured
+# further](../../site/further.md#lesson-4)).
 
 # %% [markdown]
 # ## One sentence, head by head
 #
-# **Three heads look at the same sentence and ask three different things.** The vectors are those of lesson 1. The
-# queries and keys are those of all twelve heads in the first block of MiniLM, side by side, and your `split_heads` cuts
-# them apart. The model's position vectors are left out until lesson 6.
+# **Three heads look at the same sentence and see three different things.** This is the sentence of lessons 1 to 3. Its
+# queries and keys come from the first layer of MiniLM, all twelve heads side by side, and your `split_heads` cuts them
+# apart. The model's position vectors are left out until lesson 6.
 
 # %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
 q, k, _ = (torch.cat(part, dim=-1)[None] for part in
@@ -807,7 +808,7 @@ plt.show()
 # </div>
 #
 # In head 2 almost every word looks at *bank*. In head 4 *bank* looks at *muddy*, the word that says which bank is
-# meant. In head 8 several words look at themselves, and *the* at both copies of *the*.
+# meant. In head 8 several words look at themselves, and each *the* looks at both.
 
 # %% [markdown]
 # ## What you can do now
@@ -832,11 +833,11 @@ plt.show()
 # only ask for more or less of one feature. Its values are numbers too, so its output has a single direction.
 #
 # </details>
-# <details><summary>3. You get a trained module of somebody else's, and may only call it. How do you find out whether
-# its merge is scrambled?</summary>
+# <details><summary>3. You have a trained module that you can only call. How do you find out whether its merge is
+# scrambled?</summary>
 #
 # Reorder the positions of x. In a right module, the rows of the output are reordered in the same way (lesson 1). A
-# scrambled merge puts pieces of other rows together then, so the rows themselves change.
+# scrambled merge then puts other pieces together, so the rows themselves change.
 #
 # </details>
 #

@@ -103,7 +103,7 @@ split_heads = exercise(
 
 merge_heads = exercise(
     "merge_heads",
-    stars=2,
+    stars=1,
     minutes=6,
     forbidden={"finished_merge": BY_HAND, "multi_head": BY_HAND},
     given=case(normal(2, 3, 5, 4)),
@@ -131,7 +131,7 @@ LIBRARY = (
 
 multi_head_attention = exercise(
     "MultiHeadAttention",
-    stars=3,
+    stars=2,
     minutes=20,
     forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
     by_hand=LIBRARY,
