@@ -49,6 +49,13 @@ DIAGRAMS = {
     "purple-line": ("#a8568a", "#dd9cc0"),
     "red": ("#fbdfd0", "#5a2608"),
     "red-line": ("#c64f00", "#f28a45"),
+    # of heads: blue, orange and green are queries, keys and values
+    "violet": ("#e4dcf8", "#362a5c"),
+    "violet-line": ("#6a4fb3", "#a892ea"),
+    "olive": ("#e8edc0", "#3b420f"),
+    "olive-line": ("#6f7d18", "#b5c458"),
+    "brown": ("#ecdccf", "#4a3220"),
+    "brown-line": ("#8a5a33", "#cc9d75"),
     # of figures alone
     "grid": ("#dddddd", "#33393f"),
     "hatch": ("#c8c8c8", "#4a5157"),

@@ -15,13 +15,14 @@ from .themed import IN_CELLS
 from .weights import COLUMNS, CROWDED, ROWS, _fit_numbers, _trim_height, colour_scale, heat
 
 # Apart in lightness as well as in hue, so that grey print keeps them apart. With each, the colour of the writing on it.
+# Blue, orange and green are left to queries, keys and values.
 _HEADS = [
-    ("#cfe6f5", "black"),
-    (COLOURS[6], "black"),
-    ("#005B8F", "white"),
+    ("#ddd3f5", "black"),
+    ("#a8b545", "black"),
+    ("#7d4f2b", "white"),
     ("#fdfdfd", "black"),
-    ("#7a3b69", "white"),
-    ("#9fd4b8", "black"),
+    ("#4f3a8c", "white"),
+    ("#e3c3d4", "black"),
 ]
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral
+from collections.abc import Callable
 
+import numpy as np
 import torch
 
-from helpers.exercises.aspects import LARGER, Fault, Inputs, Via, built, kind_of
+from helpers.exercises.aspects import Fault, Inputs, RaisedIn, built
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
-    all_of,
     any_device,
     case,
     exercise,
@@ -104,7 +103,7 @@ split_heads = exercise(
 
 merge_heads = exercise(
     "merge_heads",
-    stars=2,
+    stars=1,
     minutes=6,
     forbidden={"finished_merge": BY_HAND, "multi_head": BY_HAND},
     given=case(normal(2, 3, 5, 4)),
@@ -132,7 +131,7 @@ LIBRARY = (
 
 multi_head_attention = exercise(
     "MultiHeadAttention",
-    stars=3,
+    stars=2,
     minutes=20,
     forbidden={"MultiheadAttention": LIBRARY, "multi_head_attention_forward": LIBRARY, "multi_head": BY_HAND},
     by_hand=LIBRARY,
@@ -160,120 +159,6 @@ multi_head_attention = exercise(
         divides(0.5, lambda module, e, h, draw: module(e, h), "the constructor"),
         input_left_alone(0.5),
         any_device(0.5),
-    ),
-)
-
-# ------------------------------------------------------------------------------------------------ fuse_heads
-
-
-def single_heads(draw: Draw, e: int = 7, d: int = 4, h: int = 3) -> list[torch.nn.Module]:
-    """h heads from width e to width d. Three from 7 to 4: 3·4 is not 7, so a weight that lies the wrong way shows."""
-    from helpers.parts.attention import SingleHeadAttention
-
-    return [built(e, d)(SingleHeadAttention, draw.named(f"head {k}")) for k in range(h)]
-
-
-def heads_of(e: int, d: int, h: int) -> Inputs:
-    """A list of h heads from width e to width d."""
-    return lambda draw: (single_heads(draw, e, d, h),)
-
-
-def triple(fused: Answer) -> Sequence[torch.Tensor]:
-    """What `fuse_heads` returned, which may be one tensor (3, h·d, e), as three weights; Fault where it is not."""
-    if isinstance(fused, Iterator) or isinstance(fused, torch.Tensor) and fused.dim() > 2:
-        fused = tuple(fused)
-    for weight in all_of(("w_q", "w_k", "w_v"), fused):
-        if not isinstance(weight, torch.Tensor):
-            raise Fault(f"One of your three weights is {kind_of(weight)}; tensors are needed, such as layer.weight.")
-    return fused
-
-
-def weight(number: int) -> Via:
-    """`fuse_heads` as a function that returns the weight of queries (0), keys (1) or values (2)."""
-    return lambda fuse, draw: lambda heads: triple(fuse(heads))[number]
-
-
-def joined(fuse: Answer, draw: Draw) -> Callable:
-    """The three fused matrices, one below the other."""
-    return lambda heads: torch.cat(tuple(triple(fuse(heads))))
-
-
-def fused_outputs(fuse: Answer, draw: Draw) -> torch.Tensor:
-    """All heads at once with the fused weights, unscaled as lesson 2's heads are. (2, 5, 7) -> (2, 5, 12)."""
-    from helpers.parts.multi_head import merge_heads, split_heads
-
-    w_q, w_k, w_v = triple(fuse(single_heads(draw)))
-    shapes = [tuple(weight.shape) for weight in (w_q, w_k, w_v)]
-    if set(shapes) != {(12, 7)}:
-        raise Fault(
-            f"Weights of shapes {', '.join(map(str, shapes))} cannot take the heads' place: (h·d, e) = (12, 7) is"
-            " needed."
-        )
-    x = draw.named("x").normal(2, 5, 7)
-    q, k, v = (split_heads(x @ w.mT, 3) for w in (w_q, w_k, w_v))
-    return merge_heads(torch.softmax(q @ k.mT, dim=-1) @ v)
-
-
-def heads_left_alone(fuse: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The single heads' own parameters, after they were fused."""
-    heads = single_heads(draw)
-    given = list(heads)
-    triple(fuse(given))
-    if given != heads:
-        raise Fault(
-            "After the call the caller's list is not what it was: heads are missing, replaced or moved. Read from the"
-            " list, and change nothing in it."
-        )
-    _shares_nothing(fuse, draw)
-    return {name: parameter for k, head in enumerate(heads) for name, parameter in _named(head, k)}
-
-
-def _shares_nothing(fuse: Answer, draw: Draw) -> None:
-    """Fault where the weights that are returned for a single head are the head's own."""
-    (head,) = single_heads(draw.named("alone"), h=1)
-    own = {parameter.data_ptr() for parameter in head.parameters()}
-    if any(weight.data_ptr() in own for weight in triple(fuse([head]))):
-        raise Fault(OWN_WEIGHTS)
-
-
-OWN_WEIGHTS = (
-    "For a list of one head you return the head's own weights: writing into them later would change the head. The"
-    " weights must be new tensors, however many heads there are."
-)
-
-
-def _named(head, k):
-    return [(f"head {k}, {name}", parameter) for name, parameter in head.named_parameters()]
-
-
-fuse_heads = exercise(
-    "fuse_heads",
-    stars=2,
-    minutes=10,
-    builds_on=("attention.SingleHeadAttention", "multi_head.merge_heads", "multi_head.split_heads"),
-    given=heads_of(7, 4, 3),
-    also={
-        "with a list of one head": heads_of(7, 4, 1),
-        "with five heads of width 2": heads_of(3, 2, 5),
-        "with heads of width 1": heads_of(4, 1, 2),
-    },
-    larger=lambda draw: (single_heads(draw, e=draw.number(24, 33), d=draw.number(10, 17), h=draw.number(9, 11)),),
-    aspects=(
-        values(1, name="queries", via=weight(0), axes="h·d e", picture=True),
-        values(0.5, name="keys", via=weight(1), axes="h·d e", picture=True),
-        values(0.5, name="values", via=weight(2), axes="h·d e", picture=True),
-        Aspect("outputs", 1, fused_outputs, axes="b t h·d", picture=True),
-        Aspect(
-            "heads left alone",
-            0.5,
-            heads_left_alone,
-            side=True,
-            missed=(
-                "After the call the single heads hold other weights than before. Copy from them, and write nothing into"
-                " them."
-            ),
-        ),
-        any_device(0.5, via=joined),
     ),
 )
 
@@ -313,73 +198,111 @@ folded_heads = exercise(
     ),
 )
 
-# ------------------------------------------------------------------------------------------ count_parameters
+# -------------------------------------------------------------------------------------------- is_right_merge
+
+Merge = Callable[[torch.Tensor], torch.Tensor]  # (b, h, t, d) -> (b, t, h·d), if it is right
 
 
-def sizes(draw: Draw) -> list[tuple[int, int]]:
-    """Three pairs (e, h) for which d = e/h is whole and differs from h."""
-    pairs = []
-    for h in (2, 3, 5):
-        d = h + draw.number(1, 7)
-        pairs.append((h * d, h))
-    return pairs
+def merged(x: torch.Tensor) -> torch.Tensor:
+    """(b, h, t, d) -> (b, t, h·d)."""
+    from helpers.parts.multi_head import merge_heads
+
+    return merge_heads(x)
 
 
-def counted(kind: str) -> Probe:
-    """How many parameters a module of that kind has, for several sizes."""
+def without_last(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """Zeros in place of the last entries along an axis, as of a loop that ends too early. Returns a new tensor."""
+    return torch.cat([x.narrow(axis, 0, x.shape[axis] - 1), torch.zeros_like(x.narrow(axis, 0, 1))], axis)
 
-    def probe(count, draw):
-        counts = {f"for e = {e} and h = {h}": count(e, h, kind) for e, h in sizes(draw)}
-        h = draw.number(9, 13)  # no larger, since who counts by a module makes one
-        return counts | {LARGER: count(h * draw.number(14, 18), h, kind)}
+
+# What a merge does, after "a merge that ...". Whatever the wrong ones do shows where no two numbers are alike and no
+# axis has length 1; axes of length 2 are enough.
+RIGHT_MERGES: dict[str, Merge] = {
+    "merges all heads at once": merged,
+    "goes through the heads one by one": lambda x: torch.cat([merged(one) for one in x.split(1, dim=1)], dim=-1),
+    "goes through the sentences one by one": lambda x: torch.cat([merged(one) for one in x.split(1)]),
+    "goes through the positions one by one": lambda x: torch.cat([merged(one) for one in x.split(1, dim=2)], dim=1),
+    "returns a tensor that is not contiguous": lambda x: merged(x).mT.contiguous().mT,
+}
+WRONG_POSITIONS: dict[str, Merge] = {
+    "reshapes without exchanging axes": lambda x: x.reshape(len(x), x.shape[2], -1),
+    "exchanges positions and components, and reshapes": lambda x: x.mT.reshape(len(x), x.shape[2], -1),
+    "reverses the order of the positions": lambda x: merged(x).flip(1),
+    "moves every position by one place": lambda x: merged(x).roll(1, 1),
+    "leaves the last position zero": lambda x: without_last(merged(x), 1),
+}
+WRONG_HEADS: dict[str, Merge] = {
+    "interleaves the components of the heads": lambda x: x.permute(0, 2, 3, 1).flatten(2),
+    "reverses the order of the heads": lambda x: merged(x.flip(1)),
+    "reverses the components of each head": lambda x: merged(x.flip(3)),
+    "puts the first head in the place of all": lambda x: merged(x[:, :1].expand_as(x)),
+    "leaves the last head zero": lambda x: merged(without_last(x, 1)),
+}
+WRONG_SENTENCES: dict[str, Merge] = {
+    "moves the positions before the batch, and reshapes": lambda x: x.permute(2, 0, 1, 3).reshape(
+        len(x), x.shape[2], -1
+    ),
+    "puts the first sentence in the place of all": lambda x: merged(x[:1].expand_as(x)),
+    "reverses the order of the sentences": lambda x: merged(x.flip(0)),
+    "leaves the last sentence zero": lambda x: without_last(merged(x), 0),
+}
+WRONG_SHAPES: dict[str, Merge] = {
+    "adds up the heads": lambda x: x.sum(1),
+    "joins the heads along the positions": lambda x: x.flatten(1, 2),
+    "joins positions and components, not heads": lambda x: x.flatten(2),
+    "puts the positions before the batch": lambda x: merged(x).transpose(0, 1),
+    "appends the first head once more": lambda x: merged(torch.cat([x, x[:, :1]], dim=1)),
+    "returns what it is given": lambda x: x,
+}
+
+
+def accepted(wrong: dict[str, Merge]) -> Probe:
+    """Which merges the answer accepts: all of these, and some right ones, in a drawn order."""
+
+    def probe(answer: Answer, draw: Draw) -> dict[str, object]:
+        right = list(RIGHT_MERGES)
+        chosen = [right[place] for place in draw.permutation(len(right))[: draw.number(2, 5)].tolist()]
+        merges = wrong | {what: RIGHT_MERGES[what] for what in chosen}
+        order = [list(merges)[place] for place in draw.permutation(len(merges)).tolist()]
+        return {f"Does your test accept a merge that {what}?": answered(answer, merges[what], what) for what in order}
 
     return probe
 
 
-KINDS = ("narrow", "wide", "multi-query")
+def answered(answer: Answer, merge: Merge, what: str) -> object:
+    """What the answer says of one merge. It gets a function that does not show which."""
+    try:
+        said = answer(lambda x: merge(x))
+    except Exception as problem:
+        raise RaisedIn(f"for a merge that {what}") from problem
+    return bool(said) if isinstance(said, np.bool_) else said
 
 
-def whole_numbers(count: Answer, draw: Draw) -> torch.Tensor:
-    """A count is an integer, also where something was divided on the way."""
-    e, h = sizes(draw)[0]
-    for kind in KINDS:
-        number = count(e, h, kind)
-        if isinstance(number, torch.Tensor) and number.numel() == 1 and not number.is_floating_point():
-            continue
-        if isinstance(number, bool) or not isinstance(number, Integral):
-            what = "a floating-point tensor" if isinstance(number, torch.Tensor) else _described(number)
-            raise Fault(f"For the kind {kind!r} your function returns {what}; a count is an integer. {WHOLE_DIVISION}")
-    return torch.tensor([1])
+def tells_apart(name: str, wrong: dict[str, Merge]) -> Aspect:
+    """Wrong merges of one kind are told from right ones."""
+    return Aspect(name, 1, accepted(wrong), accepts="number", rtol=0, atol=1e-9, kind=Kind.QUESTION)
 
 
-WHOLE_DIVISION = "The result of / is a float even for 6 / 3; the result of // is an integer."
+OWN_TEST = "A test has to know the right result without the code that it tests, or a finished copy of it."
 
-
-def _described(value: object) -> str:
-    """What kind of thing it is, with the number where it is a float: "the float 152.0"."""
-    return f"the float {value!r}" if isinstance(value, float) else kind_of(value)
-
-
-def count(points: float, kind: str) -> Aspect:
-    """The number of parameters of a module of that kind is right."""
-    return Aspect(kind, points, counted(kind), accepts="number", rtol=0, atol=1e-9)
-
-
-count_parameters = exercise(
-    "count_parameters",
-    stars=1,
-    minutes=8,
+is_right_merge = exercise(
+    "is_right_merge",
+    stars=2,
+    minutes=12,
+    forbidden=dict.fromkeys(("finished_merge", "finished_split", "merge_heads", "multi_head"), OWN_TEST),
+    builds_on=("multi_head.merge_heads",),
+    no_larger="The answer chooses the tensors itself; the check hands it functions.",
     aspects=(
-        count(1, "narrow"),
-        count(1, "wide"),
-        count(0.5, "multi-query"),
-        Aspect("an integer", 0.5, whole_numbers, side=True),
+        tells_apart("positions", WRONG_POSITIONS),
+        tells_apart("heads", WRONG_HEADS),
+        tells_apart("sentences", WRONG_SENTENCES),
+        tells_apart("shapes", WRONG_SHAPES),
     ),
 )
 
 LESSON = Lesson(
     "04_multi_head",
     "Multi-head attention",
-    (split_heads, merge_heads, multi_head_attention, fuse_heads, folded_heads, count_parameters),
+    (split_heads, merge_heads, multi_head_attention, folded_heads, is_right_merge),
     predictions_of("04_multi_head"),
 )

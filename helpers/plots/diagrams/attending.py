@@ -112,7 +112,7 @@ def scaling_flow() -> Sheet:
 def heads_flow() -> Sheet:
     """Lesson 4: e components cut into h heads, attended apart, put side by side again and mixed."""
     sheet = Sheet.named("heads-flow", 594)
-    tints, places = ["blue", "orange", "green"], [48, 136, 224]
+    tints, places = ["violet", "olive", "brown"], [48, 136, 224]  # not those of q, k and v
 
     def strip(y: float) -> None:
         for k, kind in enumerate(tints):

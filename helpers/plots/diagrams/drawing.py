@@ -51,7 +51,7 @@ def _style() -> str:
         f".drawn .d-empty{{{paint('fill', 'paper')};{paint('stroke', 'line')}}}",
         f".drawn .d-frame{{fill:none;stroke-dasharray:4 3;{paint('stroke', 'line')}}}",
     ]
-    for name in ("blue", "orange", "green", "purple", "red"):
+    for name in ("blue", "orange", "green", "purple", "red", "violet", "olive", "brown"):
         rules.append(f".drawn .d-{name}{{{paint('fill', name)};{paint('stroke', f'{name}-line')}}}")
     return "".join(rules)
 

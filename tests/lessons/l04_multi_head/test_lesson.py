@@ -1,4 +1,4 @@
-"""Lesson 4: heads, against PyTorch's own attention and against a loop over single heads."""
+"""Lesson 4: heads, against PyTorch's own attention; what its sentences and its last exercise say."""
 
 import itertools
 import math
@@ -10,14 +10,19 @@ import torch.nn.functional as F
 from lesson_harness import KINDS, copy_attention, near_with_slopes, printed
 from torch import nn
 
+from helpers import ladder
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.checking.run.answers import run
-from helpers.data.toy.giving import GAVE, NAMES, THINGS, WORDS, giving_sentences
-from helpers.lessons.l04_multi_head.exercises import LESSON
+from helpers.data.recorded import recorded
+from helpers.data.sentence import WORDS as SENTENCE
+from helpers.data.sentence import queries_keys_values
+from helpers.data.toy.giving import GAVE, NAMES, ROLES, THINGS, WORDS, giving_sentences
+from helpers.lessons.l04_multi_head import exercises
+from helpers.lessons.l04_multi_head.exercises import LESSON, RIGHT_MERGES
 from helpers.parts import multi_head as parts
-from helpers.parts.attention import SingleHeadAttention
 
 SOURCE = sources(["04_multi_head"])[0]
+WRONG_MERGES = exercises.WRONG_POSITIONS | exercises.WRONG_HEADS | exercises.WRONG_SENTENCES | exercises.WRONG_SHAPES
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +85,6 @@ def test_narrow_heads_do_what_pytorchs_module_does_with_the_same_weights(b, t, h
 # ------------------------------------------------------------------------------------------- the loop, the fold
 
 
-@pytest.mark.parametrize("b, t, h, d, dtype", sizes(seed=7))
-def test_fused_weights_give_what_a_loop_over_the_heads_gives(answers, b, t, h, d, dtype):
-    e = h * d
-    heads = [seeded(SingleHeadAttention(e, d).to(dtype), seed=k) for k in range(h)]
-    x = numbers(b, t, e, dtype=dtype)
-    w_q, w_k, w_v = answers.make("fuse_heads")(heads)
-    assert w_q.shape == w_k.shape == w_v.shape == (h * d, e)
-    module = seeded(parts.MultiHeadAttention(e, h).to(dtype))
-    weights = {"to_queries.weight": w_q * math.sqrt(d), "to_keys.weight": w_k, "to_values.weight": w_v}
-    module.load_state_dict({**weights, "unify.weight": torch.eye(e), "unify.bias": torch.zeros(e)})
-    near_with_slopes(module(x), torch.cat([head(x) for head in heads], dim=-1), [x])
-
-
 @pytest.mark.parametrize("b, t, h, d, dtype", sizes(seed=9))
 def test_heads_folded_into_the_batch_are_pytorchs_attention_in_every_head(answers, b, t, h, d, dtype):
     q, k, v = (numbers(b, t, h * d, dtype=dtype, seed=seed) for seed in (4, 5, 6))
@@ -101,35 +93,33 @@ def test_heads_folded_into_the_batch_are_pytorchs_attention_in_every_head(answer
     near_with_slopes(answers.make("folded_heads")(q, k, v, h), theirs, [q, k, v])
 
 
-@pytest.mark.parametrize("e, h", [(1, 1), (6, 1), (6, 2), (6, 6), (12, 4), (512, 8)])
-def test_counts_are_those_of_the_modules(answers, e, h):
-    def count(*modules):
-        return sum(parameter.numel() for module in modules for parameter in module.parameters())
-
-    counted = answers.make("count_parameters")
-    d = e // h
-    shared = [nn.Linear(e, e, bias=False), nn.Linear(e, d, bias=False), nn.Linear(e, d, bias=False)]
-    assert counted(e, h, "narrow") == count(parts.MultiHeadAttention(e, h)) == 4 * e**2 + e
-    assert counted(e, h, "wide") == 4 * h * e**2 + e
-    assert counted(e, h, "multi-query") == count(*shared, nn.Linear(e, e))
+# ------------------------------------------------------------------------------------------- merges to be tested
 
 
-# ------------------------------------------------------------------------------------------------- the verdicts
+@pytest.mark.parametrize("b, t, h, d, dtype", sizes(seed=11))
+def test_right_merges_are_right_for_all_sizes(b, t, h, d, dtype):
+    x = numbers(b, h, t, d, dtype=dtype)
+    for merge in RIGHT_MERGES.values():
+        assert torch.equal(merge(x), parts.merge_heads(x))
 
 
-@pytest.mark.parametrize(
-    "returned, says",
-    [
-        (lambda heads: torch.cat([head.to_queries.weight for head in heads]), "one tensor"),
-        (lambda heads: (heads[0].to_queries.weight,), "a tuple of 1"),
-        (lambda heads: None, "None"),
-        (lambda heads: [nn.Linear(7, 12, bias=False)] * 3, "a Linear"),
-        (lambda heads: nn.Linear(7, 12), "a Linear"),
-    ],
-)
-def test_what_is_no_triple_of_weights_is_told_so(returned, says):
-    outcomes = run(LESSON["fuse_heads"], returned, "a seed").outcomes
-    assert says in outcomes["queries"].says and says in outcomes["outputs"].says
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_twenty_wrong_merges_are_wrong_where_no_axis_is_longer_than_two(count):
+    x = torch.arange(count**4).view(count, count, count, count)
+    assert len(WRONG_MERGES) == 20
+    for what, merge in WRONG_MERGES.items():
+        kept = x.clone()
+        assert not torch.equal(merge(x), parts.merge_heads(x)), what
+        assert torch.equal(x, kept), what
+
+
+def test_a_test_of_merges_that_raises_is_told_for_which_merge():
+    def answer(merge):
+        x = torch.randn(2, 3, 4, 5)
+        return bool((merge(x) == torch.cat(list(x.unbind(1)), dim=-1)).all())
+
+    outcomes = run(LESSON["is_right_merge"], answer, "a seed").outcomes
+    assert outcomes["positions"].state == "answered" and outcomes["shapes"].where.startswith("for a merge that ")
 
 
 # ------------------------------------------------------------------------------------------------ the sentences
@@ -147,6 +137,15 @@ def test_answers_are_giver_thing_and_receiver():
 
 def test_the_lessons_sentence_can_be_said():
     assert {"mary", "susan"} <= set(NAMES) and "roses" in THINGS and {"gave", "to"} <= set(WORDS)
+    assert len(NAMES) == len(THINGS) == 16
+
+
+def test_four_heads_of_the_ladder_are_of_width_16_and_worth_half_a_bit():
+    assert ladder.E // ladder.H == 16
+    one, four = (recorded("ladder")["result"]["bits"][lesson] for lesson in ("03_scaling", "04_multi_head"))
+    assert [round(bits, 2) for bits in (min(one), max(one), min(four), max(four))] == [3.31, 3.34, 2.83, 2.87]
+    assert [round(sum(bits) / 3, 2) for bits in (one, four)] == [3.33, 2.85]
+    assert min(one) - max(four) > 0.4 and max(one) - min(four) < 0.6
 
 
 # ------------------------------------------------------------------------------------------------- what is said
@@ -168,69 +167,70 @@ def test_one_head_answers_most_and_lets_a_role_suffer_in_four_of_ten_runs_and_th
     assert min(map(min, three)) >= 99
 
 
-def test_longer_training_of_one_head_finds_the_answers_from_one_start_and_not_from_another():
-    told = shares(printed(SOURCE, "train(MultiHeadAttention, 1, seed, steps=1200)"))
-    first, second = (told[f"h = 1, run {seed}, 1,200 steps"] for seed in (1, 2))
-    assert min(first) >= 93 and second[0] <= 8 and min(second[1:]) >= 99
-
-
-GIVER, VERB, THING, TO, RECEIVER = range(5)
-
-
-def test_rows_of_gave_are_those_that_the_prose_reads():
-    text = printed(SOURCE, 'print("weights of gave:')
-    rows = re.findall(r"^h = (\d), run (\d), head (\d):([ .\d]+)$", text, re.MULTILINE)
-    weights = {(int(h), int(run), int(r)): [float(w) for w in row.split()] for h, run, r, row in rows}
-    assert len(weights) == 3 * 1 + 3 * 3
-    assert 0.85 <= weights[3, 2, 0][THING] < 0.95 and weights[3, 2, 1][RECEIVER] > 0.95
-    assert 0.85 <= weights[3, 2, 2][GIVER] < 0.95
-    assert min(weights[3, 1, r][place] for r in (0, 1) for place in (GIVER, RECEIVER)) >= 0.2
-    assert weights[3, 3, 0][THING] + weights[3, 3, 0][RECEIVER] > 0.95
-    assert min(weights[3, 3, 0][THING], weights[3, 3, 0][RECEIVER]) > 0.45
-    assert weights[1, 2, 0][GIVER] == 0
-    assert all(abs(weights[1, run, 0][GIVER] - weights[1, run, 0][RECEIVER]) <= 0.05 for run in (1, 3))
-    assert weights[3, 3, 2][VERB] == 1, "two heads answer"
-
-
-def test_one_head_reads_the_giver_from_the_position_sum():
-    text = printed(SOURCE, "mean = (w + w[")
-    rows = re.findall(r"^run (\d), weights (?:equal in )?(\w+)(?: sum)? +(\d+)% +(\d+)%$", text, re.MULTILINE)
-    named = {(run, changed): (int(giver), int(receiver)) for run, changed, giver, receiver in rows}
-    for i in "13":
-        assert abs(named[i, "word"][0] - named[i, "unchanged"][0]) <= 4
-        assert all(named[i, sums][0] <= 40 and named[i, sums][1] > named[i, sums][0] for sums in ("position", "both"))
-    found = re.findall(r"word score and change: ([.\d]+)$", printed(SOURCE, "names.T.corrcoef()"), re.MULTILINE)
-    assert len(found) == 2 and min(map(float, found)) >= 0.9
-
-
-@torch.no_grad()
-def test_a_linear_layer_names_the_giver_from_the_word_sum_of_the_picture_and_not_the_receiver():
-    """One weight for each pair of name and answer. The loss is convex, so what it learns does not depend on a start."""
-    n = len(NAMES)
-    pairs = torch.tensor([(i, j) for i in range(n) for j in range(n) if i != j])
-    word_sum = 0.4 * torch.eye(n)[pairs[:, 0]] + 0.2 * torch.eye(n)[pairs[:, 1]]
-    for role, right in (0, 1.0), (1, 0.0):
-        table = torch.zeros(n, n, requires_grad=True)
-        for _ in range(100):
-            with torch.enable_grad():
-                loss = F.cross_entropy(word_sum @ table, pairs[:, role])
-            table -= 10 * torch.autograd.grad(loss, table)[0]
-        assert ((word_sum @ table).argmax(-1) == pairs[:, role]).float().mean() == right
+def test_each_head_of_run_2_asks_one_question(answers):
+    namespace = {"torch": torch, "nn": nn, "GAVE": GAVE, "WORDS": WORDS, "ROLES": ROLES}
+    namespace |= {"giving_sentences": giving_sentences, "device": lambda: torch.device("cpu")}
+    threads = torch.get_num_threads()
+    exec(next(c.source for c in SOURCE.read().cells if c.source.startswith("class Reader")), namespace)
+    torch.set_num_threads(threads)
+    reader, _, _ = namespace["train"](parts.MultiHeadAttention, 3, seed=2)
+    ids, _ = giving_sentences(2000, torch.Generator().manual_seed(0))
+    x = reader.words(ids) + reader.positions.weight
+    q, k = (parts.split_heads(to(x), 3) for to in (reader.attention.to_queries, reader.attention.to_keys))
+    weights = (q @ k.mT / math.sqrt(8)).softmax(-1)[:, :, GAVE].mean(0)
+    giver, thing, receiver = 0, 2, 4
+    looked_at = [weights[0, thing], weights[1, receiver], weights[2, giver]]
+    assert [round(w.item(), 1) for w in looked_at] == [0.9, 1.0, 0.9]
 
 
 def test_scrambled_heads_answer_nearly_without_an_error():
     (right,) = shares(printed(SOURCE, "class ScrambledAttention")).values()
     assert min(right) >= 99 and LESSON.prediction("scrambled_answers").truth == "B"
+    off = re.search(r"same weights: ([.\d]+)$", printed(SOURCE, "class ScrambledAttention"), re.MULTILINE)
+    assert float(off[1]) > 0.1
 
 
-def test_pieces_of_the_scrambled_row_look_where_the_prose_says():
-    text = printed(SOURCE, "copy.load_state_dict(mine")
-    rows = re.findall(r"^head (\d), (\w+): +([ .\d]+)$", text, re.MULTILINE)
-    weights = {(int(r), position): [float(w) for w in row.split()] for r, position, row in rows}
-    assert list(weights) == [(0, "to"), (0, "receiver"), (1, "giver")]
-    assert weights[0, "to"][GIVER] == weights[0, "to"][RECEIVER] > 0.4 and weights[0, "receiver"][THING] > 0.8
-    assert max(weights[1, "giver"]) == weights[1, "giver"][RECEIVER]
-    assert float(re.search(r"same weights: ([.\d]+)$", text, re.MULTILINE)[1]) > 0.1
+@torch.no_grad()
+def test_a_scrambled_merge_shows_where_positions_are_reordered():
+    """Question 3: rows of a right module follow their positions."""
+    module, x, order = seeded(parts.MultiHeadAttention(12, 3)), torch.randn(2, 5, 12), [4, 1, 2, 3, 0]
+
+    def output(x, merge):
+        q, k, v = (parts.split_heads(to(x), 3) for to in (module.to_queries, module.to_keys, module.to_values))
+        return module.unify(merge((q @ k.mT / 2).softmax(-1) @ v))
+
+    for merge, right in (parts.merge_heads, True), (lambda x: x.reshape(len(x), x.shape[2], -1), False):
+        gap = (output(x[:, order], merge) - output(x, merge)[:, order]).abs().max()
+        assert (gap < 1e-5) == right and (right or gap > 0.1)
+
+
+def test_in_all_five_sentences_the_subject_gets_more_weight_and_comes_first():
+    pronoun = recorded("minilm")["result"]["pronoun_head"]
+    subjects = ["animal", "animal", "street", "trophy", "trophy"]
+    meant = 0
+    for sentence, subject in zip(pronoun["sentences"], subjects, strict=True):
+        (other,) = sentence["weights"].keys() - {subject}
+        assert sentence["weights"][subject] > sentence["weights"][other]
+        assert sentence["text"].index(subject) < sentence["text"].index(other)
+        meant += sentence["meant"] == subject
+    assert meant == 2
+
+
+def test_three_heads_of_the_published_block_look_where_the_prose_says():
+    def weights(head):
+        q, k, _ = queries_keys_values(head)
+        return (q @ k.T / math.sqrt(32)).softmax(-1)
+
+    bank, muddy = SENTENCE.index("bank"), SENTENCE.index("muddy")
+    assert (weights(2).argmax(-1) == bank).sum() >= 10
+    assert weights(4)[bank].argmax() == muddy and weights(4)[bank, muddy] > 0.5
+    others = weights(4).clone()
+    others[bank, muddy] = 0
+    assert others.max() < 0.5
+    own = weights(8)
+    assert (own.argmax(-1) == torch.arange(12)).sum() >= 3
+    the = [place for place, word in enumerate(SENTENCE) if word == "the"]
+    assert (own[the][:, the] > 0.35).all()
 
 
 def test_the_code_to_mend_is_off_in_most_numbers():
@@ -267,5 +267,8 @@ def test_the_small_cases_of_the_hints_give_the_numbers_that_they_say(answers):
     assert heads.reshape(1, 2, 4)[0, 0].tolist() == [0, 1, 4, 5]
     labels = [["00", "01"], ["10", "11"], ["20", "21"]]
     assert [list(head) for head in zip(*labels, strict=True)] == [["00", "10", "20"], ["01", "11", "21"]]
-    count = answers.make("count_parameters")
-    assert [count(4, 2, kind) for kind in ("narrow", "wide", "multi-query")] == [68, 132, 52]
+    x = torch.tensor([[[[1], [2]], [[3], [4]]]])  # exercise 5
+    assert answers.make("merge_heads")(x).tolist() == [[[1, 3], [2, 4]]]
+    assert x.reshape(1, 2, 2).tolist() == [[[1, 2], [3, 4]]]
+    assert answers.make("merge_heads")(x.flip(1)).tolist() == [[[3, 1], [4, 2]]]
+    assert torch.equal(x.flip(0), x) and torch.equal(x.flip(3), x), "one sentence, one component"
