@@ -377,7 +377,7 @@ PYTORCHS = "It is PyTorch's own, and its layers have other names. Use the course
 classifier = exercise(
     "Classifier",
     stars=3,
-    minutes=18,
+    minutes=25,
     given=padded_texts,
     via=built(*SIZES),
     aspects=(
