@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import linecache
+import subprocess
 import sys
 import warnings
 
@@ -281,6 +282,21 @@ def test_an_operator_of_ones_own_is_noticed_in_any_exercise():
     with watched(rows("")) as noticed:
         written(X)
     assert noticed == [DEFINED]
+
+
+FIRST_CHECK = """
+from helpers.checking.run.by_hand import watched
+from helpers.exercises import load_lesson
+
+with watched(load_lesson("07_transformer_block")["LayerNorm"]) as noticed:
+    pass
+print(noticed)
+"""
+
+
+def test_what_the_first_check_of_a_process_defines_itself_is_not_the_answers():
+    begin = f"exec(compile({FIRST_CHECK!r}, '/tmp/ipykernel_1/1.py', 'exec'))"
+    assert subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

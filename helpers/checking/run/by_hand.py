@@ -56,6 +56,8 @@ def watched(exercise: Exercise) -> Iterator[list[str]]:
 
     Sentences, seen from within the student's process, which can hide what it does: reasons to look, and no proof.
     """
+    if exercise.by_hand and exercise.operators is not None:
+        _intercept_operators()  # before anything listens: what it defines once in a process is not the answer's
     with listening(exercise) as noticed, restricted(exercise, noticed):
         yield noticed
 

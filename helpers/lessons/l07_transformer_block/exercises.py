@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from helpers.exercises import aspects
-from helpers.exercises.aspects import LARGER, Fault, built, renamed
+from helpers.exercises.aspects import Fault, Inputs, Via, built, fill, kind_of, renamed
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import (
     ATTENTION_OPERATORS,
@@ -35,6 +35,7 @@ from helpers.exercises.spec import (
     size,
     values,
 )
+from helpers.exercises.tolerance import GRADIENTS
 
 PYTORCHS = "It is PyTorch's own, and the lesson compares yours with it. Write out what it does."
 
@@ -402,8 +403,8 @@ def block_and_sentences(x: torch.Tensor, h: int = 2) -> tuple[tuple, tuple]:
 
 transformer_block = exercise(
     "TransformerBlock",
-    stars=3,
-    minutes=18,
+    stars=2,
+    minutes=15,
     given=SENTENCES,
     also=OTHER_SENTENCES,
     larger=case(heavy(size(9, 11), size(65, 73), size(5, 9, of=6)), 6),
@@ -455,33 +456,143 @@ transformer = exercise(
     builds_on=("blocks.LayerNorm", "blocks.TransformerBlock"),
 )
 
-# ---------------------------------------------------------------------------------------------- block_parameters
+# ------------------------------------------------------------------------------------------------------- ablated
+
+PIECES = ("attention", "network", "shortcuts", "norms")
+LEARNED = ("attention.to_values.weight", "norm1.weight", "feed_forward.narrow.bias", "norm2.bias")
 
 
-def several_sizes(count: Answer, draw: Draw) -> dict[str, int]:
-    """A width and heads each, drawn and published ones, and a width of which float32 no longer holds the count."""
-    drawn = 4 * draw.number(5, 40)
-    counts = {f"for e = {e} and h = {h}": count(e, h) for e, h in ((8, 2), (drawn, 4), (512, 8), (768, 12))}
-    return counts | {LARGER: count(8 * (2 * draw.number(600, 2000) + 1), 8)}
+def drawn_block(draw: Draw, e: int, h: int, pre_norm: bool) -> torch.nn.Module:
+    """A finished block with drawn weights, without dropout."""
+    from helpers.parts.blocks import TransformerBlock
+
+    return fill(TransformerBlock(e, h, pre_norm), draw)
 
 
-ON_PAPER = (
-    "Count on paper, layer by layer, and return a formula in e and h; the cell below compares it with a real block."
+def what_is_left(answer: Answer, block: torch.nn.Module, piece: str) -> Callable:
+    """What the student's function makes of a block; Fault where that cannot be called."""
+    left = answer(block, piece)
+    if not callable(left):
+        raise Fault(
+            f"For {piece!r} your function returns {kind_of(left)}. It has to return what can be called as the block"
+            " is: a function or a module."
+        )
+    return left
+
+
+def without(piece: str) -> Via:
+    """The student's function on a drawn block, as a function of x, of the heads, of the order, and of a mask."""
+
+    def via(answer: Answer, draw: Draw) -> Callable:
+        def call(x: torch.Tensor, h: int, pre_norm: bool, mask: torch.Tensor | None = None) -> object:
+            left = what_is_left(answer, drawn_block(draw, x.shape[-1], h, pre_norm).to(x.device), piece)
+            return left(x) if mask is None else left(x, mask)
+
+        return call
+
+    return via
+
+
+def with_the_future_hidden(pre_norm: bool) -> Inputs:
+    """Three sentences of 5 positions for two heads (3, 5, 8), an order, and a mask (5, 5)."""
+
+    def inputs(draw: Draw) -> tuple:
+        x, mask = sentences_and_mask(draw)
+        return x, 2, pre_norm, mask
+
+    return inputs
+
+
+class Left(torch.nn.Module):
+    """A drawn block, and what the answer leaves of it: a module with the block's parameters, a function of x."""
+
+    def __init__(self, answer: Answer, draw: Draw, piece: str, pre_norm: bool):
+        super().__init__()
+        self.block = drawn_block(draw, 8, 2, pre_norm)
+        self.left = (what_is_left(answer, self.block, piece),)  # in a tuple: its own parameters are not asked for
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.left[0](x)
+
+
+def for_each_piece(answer: Answer, draw: Draw) -> Iterator[tuple[str, Left]]:
+    """What is left without each of the pieces, in each order of norm and layer, from the same drawn weights."""
+    for piece in PIECES:
+        for order, pre_norm in ORDERS.items():
+            yield f"without {piece}, {order}", Left(answer, draw, piece, pre_norm)
+
+
+def given(module: torch.nn.Module) -> Via:
+    """No answer's: this module."""
+    return lambda answer, draw: module
+
+
+def gradients_of_what_is_left(answer: Answer, draw: Draw) -> object:
+    """The gradients for x and for some of the block's own parameters, which are 0 for what was taken out."""
+    gradients: dict[str, object] = {}
+    for name, left in for_each_piece(answer, draw):
+        learned = aspects.gradient(0, SENTENCES, via=given(left), weights=tuple(f"block.{each}" for each in LEARNED))
+        returned = learned.probe(answer, draw)
+        if not isinstance(returned, dict):
+            return returned
+        gradients |= {f"{_of_x(which)} {name}": value for which, value in returned.items()}
+    return gradients
+
+
+def with_other_weights(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What is left returns where the block gets other weights after the piece was taken out."""
+    outputs = {}
+    for name, left in for_each_piece(answer, draw):
+        fill(left.block, draw.named("trained"))
+        outputs[name] = left(draw.named("x").normal(2, 3, 8))
+    return outputs
+
+
+def the_block_itself(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """What the given block returns after a piece was taken out and what is left was called."""
+    outputs = {}
+    for name, left in for_each_piece(answer, draw):
+        left(draw.normal(2, 3, 8))
+        outputs[f"the block's output after its copy {name}"] = left.block(draw.named("x").normal(2, 3, 8))
+    return outputs
+
+
+OWN_WEIGHTS = "What is left does not follow the block: after the block's weights have changed, it uses the old ones."
+BLOCK_CHANGED = (
+    "The block that was given is changed: called afterwards, it returns other numbers than before. An attribute that"
+    " is set on the block, or a weight that is overwritten, is set for everybody who uses the block."
 )
 
-block_parameters = exercise(
-    "block_parameters",
-    stars=1,
-    minutes=6,
-    aspects=(Aspect("count", 2, several_sizes, accepts="number", rtol=0, atol=1e-9),),
-    forbidden=dict.fromkeys(("FinishedBlock", "TransformerBlock"), ON_PAPER),
-    by_hand=ON_PAPER,
-    operators=None,
+ablated = exercise(
+    "ablated",
+    stars=3,
+    minutes=18,
+    given=case(normal(3, 5, 8), 2, True),
+    also={
+        "with post-norm": case(normal(3, 5, 8), 2, False),
+        "with the future hidden": with_the_future_hidden(True),
+        "with post-norm and the future hidden": with_the_future_hidden(False),
+        "with a batch of one": case(normal(1, 5, 8), 2, True),
+        "with a single position": case(normal(3, 1, 8), 2, False),
+    },
+    larger=case(heavy(size(9, 13), size(24, 33), size(5, 9, of=6)), 6, True),
+    via=without("attention"),
+    aspects=(
+        *(values(1, name=f"without {piece}", via=without(piece), axes="b t e", picture=True) for piece in PIECES),
+        Aspect(
+            "gradient", 0.5, gradients_of_what_is_left, kind=Kind.GRADIENT, rtol=GRADIENTS.rtol, atol=GRADIENTS.atol
+        ),
+        Aspect("shared weights", 0.5, with_other_weights, axes="b t e", missed=OWN_WEIGHTS),
+        Aspect("block left alone", 0.5, the_block_itself, side=True, kind=Kind.ARGUMENT, missed=BLOCK_CHANGED),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+    builds_on=("blocks.TransformerBlock",),
 )
 
 LESSON = Lesson(
     "07_transformer_block",
     "The transformer block",
-    (gradient_by_depth, feed_forward, layer_norm, transformer_block, transformer, block_parameters),
+    (gradient_by_depth, feed_forward, layer_norm, transformer_block, ablated, transformer),
     predictions_of("07_transformer_block"),
 )
