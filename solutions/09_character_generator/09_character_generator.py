@@ -196,7 +196,7 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 
 # %%
 def counted(data, order):
-    """How often each byte follows each stretch of `order` bytes: {stretch: {byte: count}}."""
+    """How often each byte follows each stretch of bytes: {stretch: {byte: count}}."""
     table = defaultdict(Counter)
     for i in range(order, len(data)):
         table[data[i - order:i]][data[i]] += 1
@@ -395,7 +395,8 @@ if looks:
     series["held out"] = tuple(zip(*looks))
 ax = plt.subplots(figsize=(6, 4.4))[1]
 shown = ("8 bits: any byte", "order 0", "order 1", "order 2", "order 4")
-plots.curves(series, "step", "bits per byte", landmarks={name: landmarks[name] for name in shown},
+dashed = {name: landmarks[name] for name in shown}
+plots.curves(series, "step", "bits per byte", landmarks=dashed,
              title="After 800 steps: below the table of order 2, not of order 4", ax=ax)
 ax.set(xlim=(0, 1.3 * steps), ylim=(0, 8.8))    # room on the right for names
 ax.set_xticks([tick for tick in ax.get_xticks() if tick <= steps])
@@ -871,9 +872,9 @@ ladder.climb(model_class(256, 64, 4, 3, t_max=64))
 ladder.show()
 bits = recorded("ladder")["result"]["bits"]
 print("\nrecorded, means of three runs of 1,200 steps")
-for count, t, name in ((16, 32, "07_transformer_block"), (32, 32, "07_transformer_block, twice the windows"),
-                       (16, 64, "09_character_generator"), (32, 64, "09_character_generator, twice the windows")):
-    print(f"{count} windows of {t} bytes in a step: {sum(bits[name]) / 3:.2f}")
+for rung, t in (("07_transformer_block", 32), ("09_character_generator", 64)):
+    for count, name in ((16, rung), (32, f"{rung}, twice the windows")):
+        print(f"{count} windows of {t} bytes in a step: {sum(bits[name]) / 3:.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -884,41 +885,43 @@ for count, t, name in ((16, 32, "07_transformer_block"), (32, 32, "07_transforme
 #
 # </div>
 #
-# **It pays to read more, not to look farther.** The last rung needs fewer bits than the one before, but its steps read
-# twice as many bytes. With 32 windows of 32 bytes, a step reads as much, and the shorter windows are ahead.
+# **On a text so short, it pays to read more, not to look farther.** The last rung needs fewer bits than the one before,
+# but its steps read twice as many bytes. With 32 windows of 32 bytes, a step reads as much, and the shorter windows are
+# ahead. One sample hardly shows a gain so small.
 
 # %% [markdown]
 # ## When does a transformer beat a table?
 #
 # **When it is trained for long enough.** A table learns all it can by reading its text once. In 800 steps your model
-# reads the manual three times, and loses to the table of four bytes, 2.23 against 2.08. The last printed row above
-# reads it ten times: at 2.03 bits, the transformer is ahead. Does more text help the one or the other? We measured
-# both on the beginning of [**enwik8**](https://mattmahoney.net/dc/textdata.html), the English Wikipedia of 2006 with
-# its markup.
+# reads the manual three times, and loses to the table of four bytes, 2.23 against 2.08. In the last row above, a
+# smaller one reads it ten times: at 2.03 bits, it is ahead of the table. Does more text help the one or the other? We
+# measured both on the beginning of [**enwik8**](https://mattmahoney.net/dc/textdata.html), the English Wikipedia of
+# 2006 with its markup.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per held-out byte against bytes of training text, on a logarithmic axis from 60,000 to 4 million. The line of the best table falls from 3.6 to 2.3. The line of your transformer is below it throughout, from 3.4 to 2.4 at 960,000 bytes. A single point at the right edge, the larger transformer, is at 1.7, far below the table."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per held-out byte against bytes of training text, on a logarithmic axis from 60,000 to 4 million. The line of the best table falls from 3.6 to 2.3. The line of a transformer like yours is below it throughout, from 3.4 to 2.4 at 960,000 bytes. A single point at the right edge, the larger transformer, is at 1.7, far below the table."}}
 run, larger, novels = recorded("tables"), recorded("enwik8"), recorded("austen")
 small = {int(size): bits for size, bits in run["result"]["transformer"].items()}
 whole = larger["data"]["training_bytes"]
 best = {int(size): min(bits) for size, bits in run["result"]["tables"].items()}
 reached = larger["result"]["held_out_bits"]
 series = {"the best table": (list(best), list(best.values())),
-          "your transformer": (list(small), list(small.values())),
+          "a transformer like yours": (list(small), list(small.values())),
           "a larger transformer": ([whole], [reached])}
-plots.curves(series, "bytes of training text", "bits per held-out byte", log="x", title="On Wikipedia, the transformer is ahead at every size")
+plots.curves(series, "bytes of training text", "bits per held-out byte", log="x",
+             title="On Wikipedia, the transformer is ahead at every size")
 plt.show()
 for size, bits in run["result"]["tables"].items():
     order, other = bits.index(min(bits)), small.get(int(size), reached)
     print(f"{int(size):>9,} bytes: order {order} {min(bits):.2f}, transformer {other:.2f}")
 bits, read = novels["result"]["tables"], 800 * 16 * 64 / novels["data"]["training_bytes"]
-print(f"Jane Austen, all six novels: order {bits.index(min(bits))} {min(bits):.2f}, transformer "
-      f"after 800 steps, which read {read:.0%} of the text, {novels['result']['held_out_bits']:.2f}")
+print(f"Jane Austen: order {bits.index(min(bits))} {min(bits):.2f}, transformer, "
+      f"which has read {read:.0%} of it, {novels['result']['held_out_bits']:.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, one run each, on the same held-out bytes. Table: the best of orders 0 to 7. Your
-# transformer: 400, 800 and 1,600 steps, with [Muon](https://kellerjordan.github.io/posts/muon/), a newer optimiser. The
+# **How to read it.** Recorded, one run each, on the same held-out bytes. Table: the best of orders 0 to 7. Like
+# yours: 400, 800 and 1,600 steps, with [Muon](https://kellerjordan.github.io/posts/muon/), a newer optimiser. The
 # larger one: 3.4 million parameters, windows of 256 bytes, 54 minutes of processor time.
 #
 # </div>
@@ -947,7 +950,7 @@ print(f"Jane Austen, all six novels: order {bits.index(min(bits))} {min(bits):.2
 # %% [markdown]
 # ## What you can do now
 #
-# You can train a language model on a text, measure fairly how many bits per byte it needs and against a table, and
+# You can train a language model on a text, measure fairly how many bits per byte it needs, hold it against a table, and
 # sample from it with temperature, top-k and top-p.
 #
 # **A question to think about**

@@ -665,7 +665,7 @@ for p in (32, 31, 24, 16):
 # | [6](../06_positions/06_positions.ipynb) | four kinds of positions | one built by hand: 1.00 right at length 64 |
 # | [7](../07_transformer_block/07_transformer_block.ipynb) | the block | 7,085,568 parameters, by formula and by count |
 # | [8](../08_classifier/08_classifier.ipynb) | a classifier | 93.5% of unseen made-up reviews; of IMDb's, 86.2% |
-# | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.236 bits per byte; on Wikipedia 1.66 |
+# | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.229 bits per byte; on Wikipedia 1.66 |
 # | [10](../10_encoder_decoder/10_encoder_decoder.ipynb) | a translator | 36.07 BLEU on Multi30k |
 # | [11](../11_tokens/11_tokens.ipynb) | byte-pair tokens | there and back, the same text |
 # | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
