@@ -270,7 +270,7 @@ EXERCISES = [
     (LESSONS[FIRST], "equivariance_gap"),
     (LESSONS["05_masking"], "next_token_pairs"),
     (LESSONS["05_masking"], "CausalSelfAttention"),
-    (LESSONS["09_character_generator"], "bits_of_windows"),
+    (LESSONS["09_character_generator"], "sliding_window_bits"),
     (LESSONS["12_gpt2"], LESSONS["12_gpt2"].exercises[1].name),
 ]
 

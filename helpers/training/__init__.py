@@ -4,6 +4,8 @@ Each is a command, and leaves a record in helpers/data/recorded:
 
     python -m helpers.training.imdb             lesson 8
     python -m helpers.training.enwik8           lesson 9
+    python -m helpers.training.austen           lesson 9
+    python -m helpers.training.tables           lesson 9
     python -m helpers.training.multi30k         lesson 10
     python -m helpers.training.pocket_gpt2      lesson 12
 

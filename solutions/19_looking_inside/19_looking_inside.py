@@ -196,7 +196,7 @@ print(f"without the head of layer 0: {without(copier, (0, 0))}")
 with torch.no_grad():
     off = lambda layer, z: without_head(z, 0) if layer == 0 else z
     logits, (_, looked) = copier.run(rows[:, :-1], off)
-most = rows[:, :-1].gather(1, looked[:, 0].argmax(dim=-1))    # the token that each position looks at most
+most = rows[:, :-1].gather(1, looked[:, 0].argmax(dim=-1))    # tokens with the largest weight
 copied = (logits.argmax(dim=-1) == most)[:, 24:].float().mean()
 print(f"then it says the token that layer 1 looks at most in {copied:.0%} of places")
 
@@ -665,7 +665,7 @@ for p in (32, 31, 24, 16):
 # | [6](../06_positions/06_positions.ipynb) | four kinds of positions | one built by hand: 1.00 right at length 64 |
 # | [7](../07_transformer_block/07_transformer_block.ipynb) | the block | 7,085,568 parameters, by formula and by count |
 # | [8](../08_classifier/08_classifier.ipynb) | a classifier | 97.9% of unseen made-up reviews; of IMDb's, 86.2% |
-# | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.236 bits per byte; on Wikipedia 1.66 |
+# | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.229 bits per byte; on Wikipedia 1.66 |
 # | [10](../10_encoder_decoder/10_encoder_decoder.ipynb) | a translator | 36.07 BLEU on Multi30k |
 # | [11](../11_tokens/11_tokens.ipynb) | byte-pair tokens | there and back, the same text |
 # | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |

@@ -669,20 +669,16 @@ generate = exercise(
     builds_on=("generator.apply_temperature", "generator.keep_top_k", "generator.keep_top_p"),
 )
 
-# --------------------------------------------------------------------------------------------- bits_of_windows
+# ------------------------------------------------------------------------------------------ sliding_window_bits
 
 
 class UniformGenerator(torch.nn.Module):
-    """A stand-in that gives each of n bytes the same chance."""
+    """A stand-in that gives each of 256 bytes the same chance."""
 
     t_max = 6
 
-    def __init__(self, n: int = 256):
-        super().__init__()
-        self.n = n
-
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return torch.zeros(*ids.shape, self.n, device=ids.device)
+        return torch.zeros(*ids.shape, 256, device=ids.device)
 
 
 def some_bytes(draw: Draw, length: int) -> torch.Tensor:
@@ -711,41 +707,6 @@ def bits_of_texts(*sizes: tuple[int, int], t_max: int, larger: bool = False) -> 
 
     return probe
 
-
-EVEN = ((26, 5), (25, 4), (7, 6), (9, 1))  # (length, t): every byte but the first is predicted
-UNEVEN = ((29, 5), (27, 4), (34, 6), (12, 7))  # some bytes at the end fill no window; in the last there is one window
-
-
-def uniform_windows(answer: Answer, draw: Draw) -> dict[str, object]:
-    """The student's bits for a model that gives each of n bytes the same chance: log₂ n, for any text and t."""
-    results = {}
-    for n, length, t in ((256, 41, 6), (draw.number(3, 100), 81, 4), (draw.number(100, 256), 7, 6)):
-        data = draw.integers(0, n, length).to(torch.uint8)
-        results[f"for {length} of {n} bytes and t = {t}"] = answer(UniformGenerator(n).to(draw.device).eval(), data, t)
-    return results
-
-
-bits_of_windows = exercise(
-    "bits_of_windows",
-    stars=2,
-    minutes=6,
-    fixes_bug=True,
-    aspects=(
-        Aspect("windows that fill the text", 0.5, bits_of_texts(*EVEN, t_max=8), accepts="number"),
-        Aspect("bytes left over at the end", 0.5, bits_of_texts(*UNEVEN, t_max=8, larger=True), accepts="number"),
-        Aspect(
-            "a uniform model",
-            1,
-            uniform_windows,
-            accepts="number",
-            missed="A model that gives each of n bytes the same chance needs log₂ n bits for each, 8 for 256,"
-            " whatever the text is.",
-        ),
-    ),
-    builds_on=("generator.bits_per_byte",),
-)
-
-# ------------------------------------------------------------------------------------------ sliding_window_bits
 
 LONG = ((29, 5), (23, 4), (38, 6), (7, 5), (5, 1), (200, 6))  # the last has more windows than one batch of 64, or three
 SHORT = ((5, 6), (6, 6), (7, 6), (2, 3), (2, 1))  # in (2, 1), and in (7, 6), the first window is the whole text
@@ -777,6 +738,7 @@ sliding_window_bits = exercise(
         evaluated(0.5, lambda bits, model, draw: bits(model, *TEXT(draw), 5)),
         any_device(0.5),
     ),
+    builds_on=("generator.bits_per_byte",),
 )
 
 LESSON = Lesson(
@@ -788,7 +750,6 @@ LESSON = Lesson(
         apply_temperature,
         keep_top_p,
         generate,
-        bits_of_windows,
         sliding_window_bits,
     ),
     predictions_of("09_character_generator"),
