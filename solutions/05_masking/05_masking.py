@@ -246,8 +246,8 @@ check(causal_mask)
 # %% [markdown]
 # ## Where the mask goes
 #
-# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two weights have
-# to sum to 1. The mask can be applied in two places.
+# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two have to sum
+# to 1. The mask can be applied in two places.
 #
 # **After the softmax**, set the weight to zero. **Before the softmax**, set the score to −∞: $e^{-\infty} = 0$, so the
 # hidden score adds nothing to the numerator *or* to the denominator. Try both:
@@ -484,8 +484,7 @@ check(masked_softmax)
 #
 # </details>
 #
-# A batch of three sentences under both masks, one of them with a fully masked row, is drawn in [Measured
-# further](../../site/further.md#lesson-5).
+# [Measured further](../../site/further.md#lesson-5) draws a batch of three sentences under both masks.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -613,16 +612,15 @@ for name, losses in by_position.items():
 #
 # </div>
 #
-# A model that writes is always in the situation of position 11: the next input does not exist yet. There the model
-# without a mask is worse than a blind guess. Its loss near 0 elsewhere says nothing about how well it writes.
+# A model that writes is always at position 11: the next input does not exist yet. There the model without a mask is
+# worse than a blind guess.
 
 # %% [markdown]
 # ## One pass, all answers
 #
 # The mask does more than prevent cheating: it buys **twelve questions for the price of one pass**. Position $i$ sees
-# exactly what a model that has read $i + 1$ tokens would see, so one pass answers all t questions at once, each as if
-# the text ended there. Compare one pass over twelve vectors with twelve passes: over the first vector, over the first
-# two, and so on.
+# exactly what a model that has read $i + 1$ tokens would see, as if the text ended there. Compare one pass over twelve
+# vectors with twelve passes: over the first vector, over the first two, and so on.
 
 # %%
 passage = torch.randn(1, 12, 32).to(device())
@@ -633,8 +631,7 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
     print(f"{name}: one pass and twelve differ by {apart:.1g}")
 
 # %% [markdown]
-# With the mask, one pass and twelve agree up to rounding, so a language model can be trained on all positions of a
-# passage at once. Without the mask they differ: in the one pass, every output but the last has seen later vectors.
+# With the mask, one pass and twelve agree up to rounding. Without it, every output but the last has seen later vectors.
 
 # %% [markdown]
 # ## Two tests
