@@ -71,8 +71,8 @@ class CausalSelfAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=False)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x: torch.Tensor, padding: torch.Tensor | None = None) -> torch.Tensor:
-        """x: (b, t, e). padding: (b, 1, t), booleans, True where there is a real token; None where all are.
+    def forward(self, x: torch.Tensor, real: torch.Tensor | None = None) -> torch.Tensor:
+        """x: (b, t, e). real: (b, 1, t), booleans, True where there is a real token; None where all are.
 
         Returns (b, t, e): output i depends on the real inputs j ≤ i. If position i is padding, output i may also
         depend on input i, which makes the query. A position with nothing to see gets the bias of `unify`.
@@ -84,7 +84,7 @@ class CausalSelfAttention(nn.Module):
             for projection in (self.to_queries, self.to_keys, self.to_values)
         )
         mask = causal_mask(t, x.device)  # (t, t)
-        if padding is not None:
-            mask = (mask & padding).unsqueeze(1)  # (b, 1, t, t): the same for every head
+        if real is not None:
+            mask = (mask & real).unsqueeze(1)  # (b, 1, t, t): the same for every head
         weights = masked_softmax(q @ k.transpose(-2, -1) / math.sqrt(d), mask)  # (b, h, t, t)
         return self.unify((weights @ v).transpose(1, 2).reshape(b, t, e))

@@ -11,9 +11,9 @@
 #
 # A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
 # you have built so far, every position looks at every other, so all positions but the last already see the token that
-# they should predict. In this lesson you hide that token and all that come after it. A mask says for each pair of
-# positions whether one may look at the other, and the forbidden attention weights become exactly zero. Two tests then
-# look for leaks.
+# they should predict. On the ladder, a box has hidden it from your models; now you open the box. A **mask** says for
+# each pair of positions whether one may look at the other, and the forbidden attention weights become exactly zero. Two
+# tests then look for leaks.
 #
 # | | |
 # |---|---|
@@ -35,7 +35,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
-from helpers.data.vectors import word_vectors
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import masks as finished_masks    # solutions of exercises 1 to 4
@@ -57,9 +56,7 @@ check = start("05_masking")
 # After *m* the answer is *a*; after *m a* it is *s*. Inputs and targets are the same tokens, **shifted by one**. In a
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
-# **What every check requires.** Leave the inputs unchanged, and create new tensors on the input's device, or on the
-# `device` that is passed. If you write a softmax or a layer, gradients must reach its inputs, and a layer's parameters
-# too. Do not use `finished_masks` in exercises 1 to 4.
+# `finished_masks` holds the solutions of exercises 1 to 4. Do not use it before exercise 5.
 
 # %% [markdown]
 # <div class="card">
@@ -193,9 +190,9 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 check.prediction("loss_without_mask", loss_without_mask)
 
 # %% [markdown]
-# The model does not predict; it copies. The target at position $i$ *is* the input at position $i + 1$, and attention
-# lets position $i$ look there. When you ask this model to *write*, that input does not exist yet. During training the
-# only symptom is a loss that is too good. There is no error, and every shape is right.
+# **The model does not predict; it copies.** The target at position $i$ *is* the input at position $i + 1$, and
+# attention lets position $i$ look there. When you ask this model to *write*, that input does not exist yet. During
+# training there is no error, and every shape is right. **The only symptom is a loss that is too good.**
 
 # %% [markdown]
 # ## The triangle
@@ -249,8 +246,8 @@ check(causal_mask)
 # %% [markdown]
 # ## Where the mask goes
 #
-# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two weights have
-# to sum to 1. The mask can be applied in two places.
+# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two have to sum
+# to 1. The mask can be applied in two places.
 #
 # **After the softmax**, set the weight to zero. **Before the softmax**, set the score to −∞: $e^{-\infty} = 0$, so the
 # hidden score adds nothing to the numerator *or* to the denominator. Try both:
@@ -265,9 +262,9 @@ for name, weights in [("after", after), ("before", before)]:
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
 # %% [markdown]
-# Masked after the softmax, the two weights sum to a third: the hidden score has taken two thirds of the weight, and
-# that share is thrown away. If the hidden score rises, the other two weights shrink, so they still *depend* on it. If
-# we mask before the softmax, the hidden score has no effect. For the scores of four positions it looks like this:
+# After the softmax is too late: the hidden score has already taken two thirds of the weight, and that share is thrown
+# away. If the hidden score rises, the other two weights shrink, so they still *depend* on it. A mask before the softmax
+# leaves the hidden score no effect at all. For the scores of four positions it looks like this:
 
 # %%
 plots.diagrams.mask_flow()
@@ -326,9 +323,9 @@ print("the first two unmasked weights of loop, divided by their sum, are the sam
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# The sentences of a batch differ in length, but all rows of a tensor are equally long. So short sentences are padded
-# with a special token, and no position may attend to it. If sentence $r$ begins with its $n_r$ real tokens, its visible
-# key positions are those with $j < n_r$.
+# The sentences of a batch differ in length, but all rows of a tensor are equally long. So short sentences are filled up
+# with a special token, the **[padding](../../site/glossary.md#padding)**, and no position may attend to it. In a
+# sentence of three real tokens, padded at its end, the visible key positions are those with $j < 3$.
 #
 # This rule does not depend on the query position. So the mask has shape (b, 1, t), and broadcasting repeats it along
 # the middle axis of the scores (b, t, t).
@@ -361,7 +358,8 @@ def padding_mask(lengths, t):
 
     lengths: (b,), integers: how many tokens each sentence has.
     t: the length to which all were padded at the end.
-    Returns (b, 1, t), booleans: entry [r, 0, j] is True where j is smaller than lengths[r].
+    Returns (b, 1, t), booleans: in each sentence, entry [0, j] is True where j is smaller
+    than the sentence's length.
     """
     ### BEGIN SOLUTION
     positions = torch.arange(t, device=lengths.device)
@@ -393,28 +391,27 @@ plt.show()
 #
 # </div>
 #
-# Compare the right picture with the left. Rows 0 to 3, the real positions, are the same in both. So **a causal mask
-# alone already hides padding at the end from every real position**.
+# **A causal mask alone already hides padding at the end from every real position**: rows 0 to 3 are the same in the
+# right picture and in the left one.
 
 # %% [markdown]
 # ## A row with nothing to see
 #
-# Now put the padding in **front**. A model can then continue all sentences of a batch from the same last position. The
-# real positions come after the padding and need the padding mask. Position 0 has nothing left to see: the causal mask
-# allows it only itself, and it is padding. Its row of scores is **fully masked**. What is the softmax of such a row?
+# Now put the padding in **front**, so that all sentences of a batch continue from the same last position. Position 0
+# has nothing left to see: the causal mask allows it only itself, and it is padding. Its row of scores is **fully
+# masked**. What is the softmax of such a row?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# On paper, all three exponentials are 0 and the softmax is 0/0. PyTorch returns NaN (not a number). In the next layer
-# the mask gives this position a weight of 0, but its NaN still enters the weighted sum, because 0 · NaN is NaN. So the
-# NaN spreads: to the outputs of the next layer, to the loss, and with the gradient to the parameters.
+# All three exponentials are 0, and 0/0 is NaN (not a number). It spreads: in the next layer this position gets a weight
+# of 0, but 0 · NaN is NaN. So it reaches all outputs, the loss, and with the gradient the parameters.
 #
-# A finite fill value in place of −∞ avoids the NaN. But then all scores of a fully masked row are equal, and the
-# position averages all values, future ones included. No real position reads this average, but a test for leaks would
-# report that the average depends on later inputs. So we want a row of zeros, which depends on no input.
+# A finite fill value in place of −∞ avoids the NaN. But then the row becomes a plain average over everything, the
+# future included. No real position reads it, but every leak test will complain. So we want a row of zeros, which
+# depends on no input.
 
 # %% [markdown]
 # <div class="card">
@@ -468,8 +465,8 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# On paper, you could also mask after the softmax, and then divide each row by its sum, if the row has a visible entry.
-# But if a hidden score is far above the visible ones, the visible weights all round to 0, and you divide 0 by 0.
+# Could you mask after the softmax and then divide each row by its sum? On paper, yes. But if a hidden score is far
+# above the visible ones, the visible weights all round to 0, and you divide 0 by 0.
 #
 # <details><summary>Is it enough to replace the NaN with 0 after the softmax?</summary>
 #
@@ -482,47 +479,12 @@ check(masked_softmax)
 # print(scores.grad)    # tensor([nan, nan, nan])
 # ```
 #
-# The backward pass of softmax multiplies by the output of softmax, which is still NaN, and the addition passes the NaN
-# on. If you *fill* the scores with −∞ instead, the gradient is 0: `masked_fill` stops whatever comes back to a filled
-# entry.
+# The backward pass of softmax multiplies by its output, which is still NaN. If you *fill* the scores with −∞ instead,
+# the gradient is 0: `masked_fill` stops whatever comes back to a filled entry.
 #
 # </details>
 #
-# Now use the causal mask and the masked softmax on a batch of three sentences. The word vectors of lesson 1 are both
-# the queries and the keys. The scores are halved so that the weights are less extreme.
-
-# %%
-sentences = [
-    "the loop terminates pad pad",
-    "the function returns an integer",
-    "pad a class defines methods",
-]
-batch = [sentence.split() for sentence in sentences]
-vector_of = dict(zip(*word_vectors())) | {"pad": torch.zeros(40)}
-
-x = torch.stack([torch.stack([vector_of[word] for word in words]) for words in batch])
-real = torch.tensor([[word != "pad" for word in words] for words in batch])
-x, real = x.to(device()), real.unsqueeze(1).to(device())    # (b, t, e) and (b, 1, t)
-
-# %% mystnb={"image": {"alt": "Three heat maps of attention weights for three sentences in one batch. All are lower triangles. In the first, the two padding columns at the end are hatched, which means exactly zero. In the third, the column of the padding in front is hatched, and so is its whole row."}}
-scores = x @ x.transpose(1, 2) / 2                                   # (b, t, t)
-weights = masked_softmax(scores, causal_mask(5, x.device) & real)    # (b, t, t)
-
-titles = ["padded at its end", "not padded", "padded in front"]
-figure, axes = plt.subplots(1, 3, figsize=(7, 3), layout="compressed")
-for ax, words, matrix, title in zip(axes, batch, weights, titles):
-    plots.heat(matrix, words, ax=ax, scale=1, title=title, row_label="", blank_zeros=True)
-axes[0].set_ylabel("position i (output)")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** A hatched cell is exactly 0: the columns of padding, and everything above the diagonal. The vector
-# of *pad* is zero, so the scores in its rows are equal; on the left, each of the three words gets a third. Each row
-# adds up to 1, except the first on the right, which is all zeros.
-#
-# </div>
+# [Measured further](../../site/further.md#lesson-5) draws a batch of three sentences under both masks.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -537,17 +499,18 @@ plt.show()
 #
 # The causal mask is (t, t). Combined with padding it becomes (b, t, t), but the scores are (b, h, t, t). Broadcasting
 # aligns axes *from the right*, so the b of the mask meets the h of the scores. If b and h differ and neither is 1, that
-# raises an error. **If b = h, it does not**, and head $r$ of every sentence gets the padding of sentence $r$.
+# raises an error. **If b = h, it does not**: head 0 of every sentence gets the padding of sentence 0, head 1 that of
+# sentence 1, and so on.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the middle of the layer, from q, k and v to the output. The mask hides the future. If the argument `padding` is
-# given, the mask also hides the padding, anywhere in a sentence. **`padding` is True at real tokens**: in every mask of
-# the course, True means visible. PyTorch's `key_padding_mask` uses the opposite convention. A position with nothing to
-# see has weights of 0.
+# Write the middle of the layer, from q, k and v to the output. The mask hides the future. If the argument `real` is
+# given, it is True where a token is real, and the mask also hides the padding, anywhere in a sentence. (PyTorch's
+# `key_padding_mask` uses the opposite convention: it is True at padding.) A position with nothing to see has weights of
+# 0.
 #
 # Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake
 # in exercise 2 or 4 does not carry over. You may also use any function of PyTorch, in their place too, such as
@@ -555,13 +518,13 @@ plt.show()
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
-# Compute the mask and combine it with padding, if there is any. Then compute scores (b, h, t, t), weights (b, h, t, t)
+# Compute the mask and combine it with `real`, if that is given. Then compute scores (b, h, t, t), weights (b, h, t, t)
 # and averages (b, h, t, d). Put the heads side by side, (b, t, e), and call `self.unify`.
 #
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
-# Let t = 3, and let position 0 of one sentence be padding: its `padding` is (False, True, True). Combined with the
+# Let t = 3, and let position 0 of one sentence be padding: its `real` is (False, True, True). Combined with the
 # causal mask, the three rows of its mask are False False False, then False True False, then False True True. Position 0
 # has nothing to see, so its weights are zeros.
 #
@@ -586,8 +549,8 @@ class CausalSelfAttention(nn.Module):
         self.to_values = nn.Linear(e, e, bias=False)
         self.unify = nn.Linear(e, e)
 
-    def forward(self, x, padding=None):
-        """x: (b, t, e). padding: None, or booleans (b, 1, t), True where a token is real.
+    def forward(self, x, real=None):
+        """x: (b, t, e). real: None, or booleans (b, 1, t), True where a token is real.
 
         Returns (b, t, e): output i depends on the real inputs j ≤ i. If position i is
         padding, its query still comes from input i, so output i may depend on that too.
@@ -599,8 +562,8 @@ class CausalSelfAttention(nn.Module):
         v = self.to_values(x).view(b, t, self.h, d).transpose(1, 2)
         ### BEGIN SOLUTION
         mask = finished_masks.causal_mask(t, device=x.device)          # (t, t)
-        if padding is not None:
-            mask = (mask & padding).unsqueeze(1)                 # (b, 1, t, t)
+        if real is not None:
+            mask = (mask & real).unsqueeze(1)                    # (b, 1, t, t)
         scores = q @ k.transpose(-2, -1) / math.sqrt(d)          # (b, h, t, t)
         weights = finished_masks.masked_softmax(scores, mask)
         heads = weights @ v                                      # (b, h, t, d)
@@ -614,8 +577,8 @@ check(CausalSelfAttention)
 # Without padding, PyTorch's `F.scaled_dot_product_attention(q, k, v, is_causal=True)` returns the same heads. Given a
 # mask with a fully masked row, recent versions also return zeros for that row.
 #
-# Back to the guessing game. We train your layer exactly as we trained the layer without a mask. Then we measure the
-# loss of both models at each position, on noise that neither has seen.
+# Back to the guessing game, now with your layer. It is trained exactly as the layer without a mask was. At which
+# positions does each of the two models know the answer?
 
 # %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dashed line at log 8, at position 11. With the causal mask it is on the dashed line, 2.08, at every position."}}
 def loss_by_position(model):
@@ -649,16 +612,15 @@ for name, losses in by_position.items():
 #
 # </div>
 #
-# A model that writes is always in the situation of position 11: the next input does not exist yet. There the loss of
-# the model without a mask is 2.40, worse than a blind guess. Its loss near 0 elsewhere says nothing about how well it
-# writes.
+# A model that writes is always at position 11: the next input does not exist yet. There the model without a mask is
+# worse than a blind guess.
 
 # %% [markdown]
 # ## One pass, all answers
 #
-# With the mask, position $i$ sees exactly what a model that has read $i + 1$ tokens would see. So **one pass answers
-# all t questions at once**, each as if the text ended there. Compare one pass over twelve vectors with twelve passes:
-# over the first vector, over the first two, and so on.
+# The mask does more than prevent cheating: it buys **twelve questions for the price of one pass**. Position $i$ sees
+# exactly what a model that has read $i + 1$ tokens would see, as if the text ended there. Compare one pass over twelve
+# vectors with twelve passes: over the first vector, over the first two, and so on.
 
 # %%
 passage = torch.randn(1, 12, 32).to(device())
@@ -669,8 +631,7 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
     print(f"{name}: one pass and twelve differ by {apart:.1g}")
 
 # %% [markdown]
-# With the mask, one pass and twelve agree up to rounding, so a language model can be trained on all positions of a
-# passage at once. Without the mask they differ: in the one pass, every output but the last has seen later vectors.
+# With the mask, one pass and twelve agree up to rounding. Without it, every output but the last has seen later vectors.
 
 # %% [markdown]
 # ## Two tests
@@ -679,14 +640,15 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # one. On real text, the best honest loss is not known. So test the model itself: **does output $i$ change if input $j$
 # does?**
 #
-# The first test uses derivatives. For outputs $y$ of shape (b, t, f) and inputs $x$ of shape (b, t, e), let
+# The first test uses derivatives. Let $y_{ia}$ be component $a$ of output $i$, and $x_{ja'}$ component $a'$ of input
+# $j$. The leak from $j$ to $i$ is the largest slope,
 #
-# $$\text{leak}_{ij} \;=\; \max_{r,\,c,\,a} \left| \frac{\partial\, y_{r i c}}{\partial\, x_{r j a}} \right| ,$$
+# $$\text{leak}_{ij} \;=\; \max \left| \frac{\partial\, y_{ia}}{\partial\, x_{ja'}} \right| ,$$
 #
-# the largest over all sequences $r$ of the batch, all components $c$ of the output and all components $a$ of the input.
-# The result is a matrix (t, t). Leaks appear above the diagonal. If every path from a later input is cut, all entries
-# there are **exactly** zero, not just small. Differentiating the sum of the output's components is not enough: if one
-# rises with $x_j$ and another falls, their slopes may cancel.
+# over all sequences of the batch, all components $a$ of the output and all components $a'$ of the input. The result is
+# a matrix (t, t). Leaks appear above the diagonal. If every path from a later input is cut, all entries there are
+# **exactly** zero, not just small. Differentiating the sum of the output's components is not enough: if one rises with
+# $x_j$ and another falls, their slopes may cancel.
 
 # %% [markdown]
 # <div class="card">
@@ -701,8 +663,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # <details><summary>Hint 1: one number at a time</summary>
 #
 # Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`, a sum over the
-# batch. Its gradient has shape (b, t, e). Sequences do not mix, so entry r of the first axis is the derivative of
-# sequence r's own output. What is the largest absolute value at each position j?
+# batch. Its gradient has shape (b, t, e). Sequences do not mix, so each sequence's part of the gradient is the
+# derivative of its own output. What is the largest absolute value at each position j?
 #
 # `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x; x must have `requires_grad`.
 # `retain_graph=True` keeps the graph, so that you can differentiate the next number too.
@@ -729,8 +691,8 @@ def leak_map(model, x):
 
     model: a module or function from (b, t, e) to (b, t, f) that treats each sequence
     by itself. x: (b, t, e).
-    Returns (t, t): entry [i, j] is the largest |∂ y[r, i, c] / ∂ x[r, j, a]| over all r, c
-    and a, where y = model(x).
+    Returns (t, t): entry [i, j] is the largest slope |∂y/∂x|, where y is any component of
+    output i and x any component of input j of the same sequence, over the whole batch.
     """
     ### BEGIN SOLUTION
     x = x.detach().clone().requires_grad_()
@@ -790,11 +752,11 @@ for name, leak in leaks.items():
 #
 # </div>
 #
-# In `masked_after` every forbidden *weight* is zero. Yet the middle map shows that the outputs still depend on the
-# future: all visible weights of a row share one denominator, and the hidden scores are in it. So each row of weights in
-# `masked_after` is the same row of `masked_before`, multiplied by one number: the sum of the weights left after
-# masking. Can a model use so indirect a leak? Train one on the guessing game. Then compute that sum at position 8 in
-# 2,000 fresh sequences, and average it separately for each letter that comes next:
+# In `masked_after` every forbidden *weight* is zero, and still the outputs depend on the future: all visible weights of
+# a row share one denominator, and the hidden scores are in it. Masking late only shrinks a row. The one number by which
+# it shrinks, the sum of the visible weights, still depends on the future. **Can a model read a secret from one
+# number?** Train one on the guessing game. Then take that number at position 8 in 2,000 fresh sequences, and average it
+# separately for each letter that comes next:
 
 # %%
 class MaskedAfter(AllSeeing):
@@ -817,7 +779,7 @@ print("sum at position 8, for each next letter:", *means)
 
 # %% [markdown]
 # It can: the loss is below log 8. In our run, the sum is close to 0 before four of the letters, and close to 1 before
-# the other four. So this one number narrows the choice from eight letters to four.
+# the other four: one number narrows the choice from eight letters to four.
 #
 # Now test your own layer, with random weights and several heads.
 
@@ -900,8 +862,6 @@ for name, model in models.items():
     changes = maps[name].triu(1).sum().item()
     print(f"{name}: largest slope above the diagonal {slope:.0g}, "
           f"pairs (i, j) changed there {changes}")
-in_float64 = changed_outputs(faint, x.cpu().double()).triu(1).sum().item()
-print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -916,10 +876,10 @@ print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 # |---|---|---|---|
 # | `masked_after` | found | found | |
 # | `peeking` | missed | found | autograd treats a detached input as a constant |
-# | `faint` | found | missed | the change is lost in rounding, but not in float64 |
+# | `faint` | found | missed | the change is [lost in rounding](../../site/further.md#lesson-5) |
 #
-# Passing both tests is no proof. A proof has to come from the code: no path may lead from a later input to an earlier
-# output. A mask can cut only the paths that run through attention; question 3 below is about the others.
+# **Passing both tests is no proof. A proof has to come from the code**: no path may lead from a later input to an
+# earlier output. A mask can cut only the paths that run through attention; question 3 below is about the others.
 #
 # A whole language model reads token numbers, and you cannot differentiate with respect to integers. Replace token $j$
 # instead, or differentiate with respect to the embeddings.
@@ -934,7 +894,7 @@ print(f"faint, in float64: pairs (i, j) changed there {in_float64}")
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
-# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. In the mended layer, output $i$
+# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. In the fixed layer, output $i$
 # must depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything
 # that the layer stores stay the same.
 #
@@ -985,33 +945,74 @@ check(HurriedAttention)
 # %% [markdown]
 # ## Your model so far
 #
-# Until now the model answered one question per window: which byte follows the last one? With your
-# `CausalSelfAttention`, each of the 32 positions predicts the byte after it. Each step now takes longer, so we train
-# for 3,600 steps instead of 4,000.
+# The box is open: your `CausalSelfAttention` takes its place, and the model is that of lesson 4 again. What the mask
+# buys is **32 questions per window**: each of the 32 positions predicts the byte after it, and one pass answers all.
 
-# %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the bottom: the plain average near 4.5, bare self-attention at 3.6, three models between 3.7 and 3.8, and a causal mask farthest left, just left of the line of order 1."}}
-from helpers.ladder import ByteModel, Ladder
+# %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the top: your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
+from helpers.data.recorded import recorded
+from helpers.ladder import E, H, ByteModel, Ladder
 
 ladder = Ladder(check)
 causal_class = ladder.own(CausalSelfAttention)
 torch.manual_seed(0)
-ladder.climb(ByteModel(causal_class(64, 4), causal=True))
+ladder.climb(ByteModel(causal_class(E, H)))
 ladder.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the byte before; *gzip* and
-# *xz* are programs that compress files.
+# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The dashed lines are
+# explained in [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb).
 #
 # </div>
 #
-# As before, the score is measured at the last position only. There the mask hides nothing, so with the same weights the
-# layer of lesson 4 would give the same output. The training differs: each window now supplies 32 answers instead of
-# one. In lesson 4 our three runs scored 3.71 or 3.72 [bits per byte](../../site/glossary.md#bits-per-byte); here they
-# score 3.46 or 3.47. That is only a little better than a table of pairs of bytes (*order 1*), at 3.53. The model sees
-# 32 bytes but not their order: it knows only which byte is the last.
+# In our run the two samples agree letter for letter, because the mask was there all along. So take it **away**: the
+# same layer and the same questions, but every position sees the whole window.
+
+# %% tags=["hide-input"]
+bits = recorded("ladder")["result"]["bits"]
+rows = {
+    "training, all but the last position": "05 without the mask, training, but the last",
+    "training, all positions": "05 without the mask, training",
+    "held out": "05 without the mask",
+    "held out, with the mask": "05_masking",
+}
+print("bits per byte, three runs of ours; without the mask, unless it says so")
+for row, key in rows.items():
+    print(f"{row:<37}", " ".join(f"{run:.2f}" for run in bits[key]))
+
+# %% [markdown]
+# **By its training loss, this is the best model of the ladder.** During training it needs a tenth of a bit per byte. On
+# the last position of a held-out window, the only one with no answer in sight, it is half a bit worse than the model
+# with the mask: of the 32 questions in a window, it has learned from one. When it writes, every byte is such a last
+# position.
+
+# %% [markdown]
+# ## The sentence, one word at a time
+#
+# One head of a published model, without and with your mask. It reads the sentence of lessons 1 to 4 without positions,
+# and was itself trained without a mask.
+
+# %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without a mask the column of bank is dark in nearly every row. With the causal mask everything above the diagonal is empty; the column of bank is dark only in the rows below it, and the rows above have their dark cells at the, boat and reach."}}
+from helpers.data.sentence import WORDS, queries_keys_values
+
+q, k, _ = queries_keys_values(2)    # head 2 of the first block: (t, d) each
+scores = q @ k.T / math.sqrt(q.shape[-1])
+maps = [torch.softmax(scores, dim=-1), masked_softmax(scores, causal_mask(len(WORDS)))]
+plots.sentence_map(torch.stack(maps), WORDS, ["without a mask", "with the causal mask"])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row: the word that looks. Column: the word that is looked at. Every row sums to 1. The model is
+# all-MiniLM-L6-v2.
+#
+# </div>
+#
+# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before it cannot, and
+# share their weight among themselves. And *it* can look back at *boat* and *bank*, but no longer at *muddy*, the word
+# that decides between them.
 
 # %% [markdown]
 # ## What you can do now

@@ -16,14 +16,16 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, a relative bias, and rotary encoding |
+# | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, rotary encoding, a relative bias, and one that survives longer sequences |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [5](../05_masking/05_masking.ipynb); sine, cosine and their addition formulas |
-# | **It takes** | about 120 minutes: five exercises, one of them with a bug to fix, and three predictions; 21 points |
+# | **It takes** | about 120 minutes: six exercises, one of them with a bug to fix, and three predictions; 24 points |
 # | **It computes** | in seconds, on any laptop, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
 #
 # As in [the table](../../site/notation.md), b is the batch size, t the number of positions, e the width of the model, h
 # the number of heads and d the width of one head. A position is written p. Where a query meets a key, i is the query's
-# position and j the key's. Pairs of components are numbered by m. All four indices start at 0.
+# position and j the key's. Pairs of components are numbered by m. All four indices start at 0. **Distances count
+# back**: from i to j the distance is i − j, so a word two positions back is at distance 2, and a word ahead has a
+# negative distance.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -69,7 +71,7 @@ for sentence in ("dog bites man", "man bites dog"):
 # **[permutation equivariant](../../site/glossary.md#permutation-equivariance)** (lesson 1), and so is a stack of such
 # layers: permuted inputs give the same outputs, in the permuted order. So the mean of the outputs is the same. The
 # model knows *which* words are there but not *where*. In this lesson the position enters either the vectors, before
-# attention sees them, or the comparison itself. Both are called *positional encoding*. We begin with the vectors.
+# attention sees them, or the comparison itself. Both are called **positional encoding**. We begin with the vectors.
 
 # %%
 plots.diagrams.positions_flow()
@@ -82,29 +84,19 @@ plots.diagrams.positions_flow()
 # scores.
 #
 # </div>
-#
-# The most direct method is to append to each vector a [one-hot vector](../../site/glossary.md#one-hot-vector) of its
-# position: t numbers, one of them 1 and the others 0. A layer first applies a linear map to its input. Split the matrix
-# of this map into a part $W$ for the word's vector $x$ and a part $U$, of shape (t, e), for the one-hot vector $o_p$:
-#
-# $$[\,x,\; o_p\,] \begin{bmatrix} W \\ U \end{bmatrix} \;=\; x\,W + o_p U \;=\; x\,W + U_p ,$$
-#
-# where $U_p$ is row $p$ of $U$. So appending a one-hot vector **is adding a learned vector for each position**, after
-# the map. Adding a learned vector $P_p$ to $x$ *before* the map has much the same effect,
-# $(x + P_p)\,W = x\,W + P_p W$, and the input keeps its width e.
 
 # %% [markdown]
 # ## A learned vector for every position
 #
-# GPT-2 and BERT add learned vectors. Each model has a table of t_max rows, one per position, trained like any other
-# parameter. `nn.Embedding(rows, width)` is such a table; called with integers, it returns the rows with those indices.
+# The simplest method gives every position a **learned vector** of its own and adds it to the vector of the word, as in
+# GPT-2 and BERT. (A linear map of the word's vector with a [one-hot
+# vector](../../site/glossary.md#one-hot-vector) of the position appended does the same: it too adds one learned vector
+# per position.) The model has a table of t_max rows, one per position, trained like any other parameter.
+# `nn.Embedding(rows, width)` is such a table; called with integers, it returns the rows with those indices.
 #
 # The table has no row for position t_max. If a sequence is too long, PyTorch's error message gives neither the
-# length of the sequence nor t_max. Your module's message should give both.
-#
-# **The checks also test**, where it makes sense, that gradients reach the inputs and the parameters, that the inputs
-# are not modified, and that new tensors are created on the input's device, or on `device` if one is passed. `finished`
-# holds the solved exercises: do not use it in your answers.
+# length of the sequence nor t_max. Your module's message should give both. (`finished` holds the solved exercises: use
+# it in your answers only where a card allows it.)
 
 # %% [markdown]
 # <div class="card">
@@ -181,8 +173,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # every minute; the slow hour hand says roughly what time it is; the minute hand fills the gap. Together the three
 # hands identify every second of twelve hours.
 #
-# ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) builds such a clock with e/2 hands. Hand
-# $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of its angle:
+# The **sinusoidal encoding** of ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) is such a
+# clock, with e/2 hands. Hand $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of
+# its angle:
 #
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
@@ -263,63 +256,64 @@ plt.show()
 # %% [markdown]
 # ## A shift is a rotation
 #
-# Why both sine and cosine? Because of what happens when the position shifts by $\Delta$. The addition formulas say
+# Why both sine and cosine? Because of what happens when we go $\Delta$ positions **back**. The addition formulas say
 #
-# $$\sin(p\omega + \Delta\omega) = \cos(\Delta\omega)\,\sin(p\omega) + \sin(\Delta\omega)\,\cos(p\omega),$$
-# $$\cos(p\omega + \Delta\omega) = -\sin(\Delta\omega)\,\sin(p\omega) + \cos(\Delta\omega)\,\cos(p\omega).$$
+# $$\sin(p\,\omega - \Delta\omega) = \cos(\Delta\omega)\,\sin(p\,\omega) - \sin(\Delta\omega)\,\cos(p\,\omega),$$
+# $$\cos(p\,\omega - \Delta\omega) = \sin(\Delta\omega)\,\sin(p\,\omega) + \cos(\Delta\omega)\,\cos(p\,\omega).$$
 #
 # Each new number is a linear combination of the two old ones, and the four coefficients depend on $\Delta$ and
 # $\omega$ but **not on p**. As a matrix, for one hand,
 #
-# $$\begin{bmatrix} \sin((p+\Delta)\,\omega) \\ \cos((p+\Delta)\,\omega) \end{bmatrix} \;=\;
-# \begin{bmatrix} \cos \Delta\omega & \sin \Delta\omega \\ -\sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
+# $$\begin{bmatrix} \sin((p-\Delta)\,\omega) \\ \cos((p-\Delta)\,\omega) \end{bmatrix} \;=\;
+# \begin{bmatrix} \cos \Delta\omega & -\sin \Delta\omega \\ \sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
 # \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
 #
-# This block is a rotation: with the sine across and the cosine up, it turns the hand clockwise by $\Delta\omega$. Put
-# one such block for each hand on the diagonal of an (e, e) matrix $M$. Then $\mathrm{PE}(p + \Delta) =
-# M\,\mathrm{PE}(p)$, with the same $M$ for every p. "The word two positions back" has become a linear map, like $W_q$
-# and $W_k$. The authors chose sinusoids in the hope that a model could easily learn such maps.
+# This block is a rotation: with the sine across and the cosine up, it turns the hand back, counterclockwise, by
+# $\Delta\omega$. Put one such block for each hand on the diagonal of an (e, e) matrix $M$. Then
+# $\mathrm{PE}(p - \Delta) = M\,\mathrm{PE}(p)$, with the same $M$ for every p. **"The word two positions back" has
+# become a linear map**, like $W_q$ and $W_k$. The authors chose sinusoids in the hope that a model could easily learn
+# such maps.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `shift_matrix`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Build M for a given shift. The shift may be negative (back) or 0. M multiplies an encoding, written as a column, from
-# the left: $M\,\mathrm{PE}(p)$. Loops are allowed.
+# Build the M that goes a given distance back. The distance may be 0, or negative (ahead). M multiplies an encoding,
+# written as a column, from the left: $M\,\mathrm{PE}(p)$. Loops are allowed.
 #
 # <details><summary>Hint 1: where the blocks are</summary>
 #
 # There are e/2 angles $\Delta\,\omega_m$. The block of hand m fills rows and columns 2m and 2m + 1. Everything outside
-# these blocks is 0. For a shift of 0 the matrix is the identity.
+# these blocks is 0. For a distance of 0 the matrix is the identity.
 #
 # </details>
 # <details><summary>Hint 2: an example with two hands</summary>
 #
-# Let e = 4 and the shift be 2. The angles are 2 and 0.02, and
+# Let e = 4 and the distance be 2. The angles are 2 and 0.02, and
 #
-# $$M = \begin{bmatrix} -0.42 & 0.91 & 0 & 0 \\ -0.91 & -0.42 & 0 & 0 \\ 0 & 0 & 1.00 & 0.02 \\ 0 & 0 & -0.02 & 1.00
+# $$M = \begin{bmatrix} -0.42 & -0.91 & 0 & 0 \\ 0.91 & -0.42 & 0 & 0 \\ 0 & 0 & 1.00 & -0.02 \\ 0 & 0 & 0.02 & 1.00
 # \end{bmatrix} .$$
 #
 # To fill such a matrix without a loop, look at its even rows and odd columns alone, `M[0::2, 1::2]`: this is a diagonal
-# matrix, with 0.91 and 0.02.
+# matrix, with −0.91 and −0.02.
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "shift_matrix", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def shift_matrix(shift, e, device=None):
-    """The matrix that moves sinusoidal encodings along by `shift` positions.
+def shift_matrix(back, e, device=None):
+    """The matrix that moves sinusoidal encodings `back` positions back.
 
-    shift: an integer, of either sign. e: width, even. device: where the result is needed.
-    Returns M, (e, e), with PE(p + shift) = M PE(p) for every position p.
+    back: an integer; negative: ahead. e: width, even. device: where the result is needed.
+    Returns M, (e, e), with PE(p − back) = M PE(p) for every position p.
     """
     ### BEGIN SOLUTION
-    angles = shift / 10000 ** (torch.arange(0, e, 2, device=device) / e)    # (e/2,)
-    cos, sin = torch.diag(angles.cos()), torch.diag(angles.sin())       # (e/2, e/2)
+    angles = back / 10000 ** (torch.arange(0, e, 2, device=device) / e)    # (e/2,)
+    cos, sin = torch.diag(angles.cos()), torch.diag(angles.sin())      # (e/2, e/2)
     matrix = torch.zeros(e, e, device=device)
-    matrix[0::2, 0::2], matrix[0::2, 1::2] = cos, sin
-    matrix[1::2, 0::2], matrix[1::2, 1::2] = -sin, cos
+    matrix[0::2, 0::2], matrix[0::2, 1::2] = cos, -sin
+    matrix[1::2, 0::2], matrix[1::2, 1::2] = sin, cos
     return matrix
     ### END SOLUTION
 
@@ -342,8 +336,8 @@ check(shift_matrix)
 #
 # **Prediction · `match_by_distance`** &nbsp; 1 minute · no points
 #
-# We wanted nearby positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p + \Delta)$
-# change as the shift Δ grows from 0 to 48, for e = 32?
+# We wanted nearby positions to get similar vectors. How does the match $\mathrm{PE}(p) \cdot \mathrm{PE}(p - \Delta)$
+# change as the distance Δ grows from 0 to 48, for e = 32?
 #
 # - **A.** It falls steadily.
 # - **B.** It falls at first, and then goes up and down: some positions match better than nearer ones.
@@ -357,25 +351,25 @@ match_by_distance = "B"
 # match_by_distance = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Dot product of two encodings against the shift between them, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at shift 0, and lower waves between 5 and 12, the same on both sides. For an untrained table the curve is noise between minus 8 and 8, with one spike of about 15 at shift 0."}}
+# %% mystnb={"image": {"alt": "Dot product of two encodings against the distance between them, from minus 48 to 48. For sinusoids around position 50 and around position 150 the curves coincide: a peak of 16 at distance 0, and lower waves between 5 and 12, the same on both sides. For an untrained table the curve is noise between minus 8 and 8, with one spike of about 15 at distance 0."}}
 fixed = sinusoidal_encoding(200, 32, device())
 torch.manual_seed(0)
 free = torch.randn(200, 32).to(device()) / 2**0.5    # as long, on average, as the fixed ones
-shifts = list(range(-48, 49))
+distances = list(range(-48, 49))
 
 lines = {}
 for name, table, p in [("sinusoids, p = 50", fixed, 50), ("sinusoids, p = 150", fixed, 150),
                        ("untrained table, p = 50", free, 50)]:
-    lines[name] = (shifts, table[p - 48:p + 49] @ table[p])
-plots.curves(lines, "shift Δ", "row p · row (p + Δ)")
+    lines[name] = (distances, table[[p - distance for distance in distances]] @ table[p])
+plots.curves(lines, "distance Δ", "row p · row (p − Δ)")
 plt.show()
-for shift in (0, 4, 10, 12, 16, 20, 28, 44):
-    print(f"shift {shift:>2}: match {(fixed[50] @ fixed[50 + shift]).item():4.1f}")
+for distance in (0, 4, 10, 12, 16, 20, 28, 44):
+    print(f"distance {distance:>2}: match {(fixed[50] @ fixed[50 - distance]).item():4.1f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each curve shows how well position p matches position p + Δ. The two curves of the sinusoids
+# **How to read it.** Each curve shows how well position p matches position p − Δ. The two curves of the sinusoids
 # coincide, because p makes no difference. The nearest positions match best. Left and right look the same: this match
 # cannot tell *before* from *after*. In the untrained table, position 50 matches only itself well.
 #
@@ -385,19 +379,19 @@ for shift in (0, 4, 10, 12, 16, 20, 28, 44):
 check.prediction("match_by_distance", match_by_distance)
 
 # %% [markdown]
-# That is the match *without* projections, with its peak at shift 0. A shift matrix in $W_q$ moves the peak. The next
-# cell uses your shift matrix to build a head whose peak is two positions back. The head's task: at each position of a
-# random sequence, name the letter two positions back.
+# That is the match *without* projections, with its peak at distance 0. A shift matrix in $W_q$ moves the peak. The next
+# cell uses yours to build a head whose peak is at distance 2. Its task: at each position of a random sequence, name the
+# letter two positions back.
 #
-# $M$ for a shift of −2 turns PE(i) into the query PE(i − 2). Of all keys, the one at position i − 2 matches this query
-# best. So $W_q$ is $M^\top$ (encodings are rows here), the keys are the encodings themselves, and the values are the
-# letters. A factor of 8 makes the softmax sharp.
+# $M$ for the distance 2 turns PE(i) into the query PE(i − 2), which the key at position i − 2 matches best. So $W_q$ is
+# $M^\top$ (encodings are rows here), the keys are the encodings themselves, and the values are the letters. A factor of
+# 8 makes the softmax sharp.
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
     """letters: (t,), integers from 0 to 7. Returns (t,): the letter two positions back."""
     encodings = sinusoidal_encoding(len(letters), 32, device())    # (t, e)
-    queries = encodings @ shift_matrix(-2, 32, device()).T         # row i is PE(i − 2)
+    queries = encodings @ shift_matrix(2, 32, device()).T          # row i is PE(i − 2)
     weights = torch.softmax(8 * queries @ encodings.T, dim=-1)     # (t, t)
     return (weights @ F.one_hot(letters, 8).float()).argmax(dim=-1)
 
@@ -416,12 +410,11 @@ for t in (64, 6000):
 # Often it matters more how far away a word is, and on which side, than where it is in the text. So leave the vectors
 # alone and act on the **scores**, where i and j already meet:
 #
-# $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + a_{\,i-j} ,$$
+# $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + u_{\,i-j} ,$$
 #
-# with a learned number $a_{i-j}$ for each distance $i - j$. This distance has a sign: the letter two positions back is
-# at distance 2, and is reached by a shift of −2. For t positions the distance runs from $-(t-1)$, farthest ahead, to
-# $t-1$, farthest behind: $2t - 1$ distances. The table is made for the longest sequence, so it has $2\,t_{max} - 1$
-# numbers, with distance 0 in the middle. A shorter sequence uses the inner part of the table.
+# with a learned number $u_{i-j}$ for each distance $i - j$: a **relative bias**. For t positions the distance runs from
+# $-(t-1)$, farthest ahead, to $t-1$, farthest back: $2t - 1$ distances. The table is made for the longest sequence, so
+# it has $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner part of the table.
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -475,27 +468,8 @@ def relative_bias(table, t):
 check(relative_bias)
 
 # %% [markdown]
-# A bias that depends only on the distance has equal numbers along each diagonal, whatever the numbers are. The next
-# cell tests your function and the original code for this property.
-
-# %% tags=["nbval-check-output"]
-def original(table, t):
-    places = torch.arange(t, device=table.device)
-    return table[places.reshape(1, -1) + places.reshape(-1, 1)]
-
-table = torch.randn(15, device=device())
-for name, function in (("yours", relative_bias), ("original", original)):
-    bias = function(table, 6)
-    print(f"{name}: equal along each diagonal: {torch.equal(bias[1:, 1:], bias[:-1, :-1])}")
-
-# %% [markdown]
-# <details><summary>What was wrong, and why nothing complained</summary>
-#
-# The code looked up $i + j$. The shape is right, and every index is in range: the sums run from 0 to at most
-# $2\,t_{max} - 2$, the last index of the table. But *the word before me* gets a different number at every position,
-# while the entries (0, 4), (1, 3) and (2, 2) share one, although their distances are −4, −2 and 0.
-#
-# </details>
+# **A function can be tested by a property that it must have.** A bias that depends only on the distance has equal
+# numbers along each diagonal, whatever the numbers are.
 #
 # Take six copies of one word: equal vectors, equal scores. Without a bias all weights are 1/6. The table in the next
 # cell prefers the word one position back.
@@ -505,8 +479,9 @@ distances = torch.arange(-7.0, 8.0, device=device())    # t_max = 8
 table = 3 - (distances - 1).abs()                       # distance 1 gets most
 bias = relative_bias(table, 6)
 weights = torch.softmax(torch.zeros(6, 6, device=device()) + bias, dim=-1)
-plots.heat_pair(bias, weights, titles=("bias $a_{i-j}$", "weights of six equal words"))
+plots.heat_pair(bias, weights, titles=("bias $u_{i-j}$", "weights of six equal words"))
 plt.show()
+print("equal along each diagonal:", torch.equal(bias[1:, 1:], bias[:-1, :-1]))
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -531,13 +506,12 @@ plt.show()
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# (In exercise 3 the minus sign was in the bottom row, because the sine was the first component.) Write $R_p$ for the
-# whole (d, d) matrix of these blocks. The transpose of a rotation undoes it, so $R_i^\top R_j$ turns by the difference
-# of the positions:
+# Write $R_p$ for the whole (d, d) matrix of these blocks. The transpose of a rotation undoes it, so $R_j^\top R_i$
+# turns by the distance alone:
 #
-# $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; q_i^\top R_i^\top R_j\, k_j \;=\; q_i^\top R_{\,j-i}\; k_j .$$
+# $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; (R_j^\top R_i\, q_i) \cdot k_j \;=\; (R_{\,i-j}\, q_i) \cdot k_j .$$
 #
-# The positions enter the product only as their difference. This is
+# The positions enter the product only as the distance $i - j$. This is
 # **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
 # 2021](https://arxiv.org/abs/2104.09864)). It has no parameters, preserves lengths, and needs no table of limited size.
 
@@ -649,6 +623,9 @@ show_player("rotary")
 # %% [markdown]
 # ## Longer than anything seen
 #
+# The head above looks two positions back at any length, because its weights were set by hand. What do *trained* models
+# do in sequences that are longer than any in training?
+#
 # | method | acts on | learned numbers | positions enter a score as |
 # |---|---|---|---|
 # | learned | the vectors | t_max · e | i and j |
@@ -656,13 +633,11 @@ show_player("rotary")
 # | relative bias | the scores | 2 · t_max − 1 | i − j only |
 # | rotary | queries and keys | none | i − j only |
 #
-# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.) Learned
-# and sinusoidal vectors are usually added once, below the first layer; bias and rotation act in every layer.
-#
-# All four methods are now trained on the task that we solved by hand above: at each position of a random sequence over
-# eight letters, name **the letter two positions back**. Each model has one unmasked attention layer, is trained on
-# sequences of 16 and tested on sequences of 64. A model that has learned only *position 9 looks at position 7*, and so
-# on, will fail at position 40. Is it enough to have learned *two positions back*?
+# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.) Each
+# method gets the same task: at each position of a random sequence over eight letters, name **the letter two positions
+# back**. A model has one unmasked attention layer, is trained on sequences of 16 and tested on sequences of 64. If it
+# has learned only *position 9 looks at position 7*, and so on, it will fail at position 40. Is it enough to have
+# learned *two positions back*?
 
 # %%
 class TwoBack(nn.Module):
@@ -674,6 +649,7 @@ class TwoBack(nn.Module):
         self.to_qkv, self.to_logits = nn.Linear(e, 3 * e), nn.Linear(e, 8)
         self.embed = PositionEmbedding(64, e) if method == "learned" else None
         self.table = nn.Parameter(torch.zeros(127)) if method == "relative bias" else None
+        self.bias = relative_bias
 
     def forward(self, letters):
         x = self.letters(letters)    # (b, t, e)
@@ -688,20 +664,18 @@ class TwoBack(nn.Module):
             q, k = (rotate(part.unsqueeze(1), positions).squeeze(1) for part in (q, k))
         scores = q @ k.mT / math.sqrt(e)
         if self.table is not None:
-            scores = scores + relative_bias(self.table, t)
-        weights = torch.softmax(scores, dim=-1)
-        self.weights = weights.detach()    # (b, t, t), kept to be looked at
-        return self.to_logits(weights @ v)
+            scores = scores + self.bias(self.table, t)
+        return self.to_logits(torch.softmax(scores, dim=-1) @ v)
 
 # %%
 torch.set_num_threads(1)    # models as small as these are faster on one core than on two
 
-def trained(method, seed, t=16, steps=250):
+def trained(method, seed):
     torch.manual_seed(seed)
     model = TwoBack(method).to(device())
     optimiser = torch.optim.Adam(model.parameters(), lr=0.005)
-    for step in range(steps):
-        letters = torch.randint(8, (32, t)).to(device())
+    for step in range(250):
+        letters = torch.randint(8, (32, 16)).to(device())
         guesses, truth = model(letters)[:, 2:], letters[:, :-2]
         loss = F.cross_entropy(guesses.flatten(0, 1), truth.flatten())
         optimiser.zero_grad()
@@ -719,6 +693,7 @@ def accuracy(model, t):
 models = {}
 for method in ("learned", "sinusoidal", "relative bias", "rotary"):
     models[method] = [trained(method, seed) for seed in range(3)]
+    print(f"{method:>13}:", *(f"{accuracy(run, 16).mean():.2f}" for run in models[method]))
 
 # %% [markdown]
 # At length 16 all models are right nearly everywhere. Predict what happens at length 64. Chance is one in eight.
@@ -743,8 +718,8 @@ sinusoids_beyond = "A"
 ### END SOLUTION
 
 # %% [markdown]
-# Before the next prediction, look at what training made of the bias tables. The loss covered queries 2 to 15 and keys 0
-# to 15, so the trained distances are −13 to 15. All other distances are **new** at length 64.
+# Before the next prediction, look at what training made of the bias tables. In training no letter was ever more than 15
+# positions away: all larger distances are **new** at length 64.
 
 # %% tags=["hide-input"]
 for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
@@ -770,21 +745,6 @@ relative_beyond = "C"
 # relative_beyond = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %%
-def shown(accuracies):
-    return " ".join(f"{each.mean():.2f}" for each in accuracies)
-
-def report(method, runs):
-    short, long = ([accuracy(model, t) for model in runs] for t in (16, 64))
-    near, far = [each[:14] for each in long], [each[14:] for each in long]
-    print(f"{method:>18}  {shown(short)}  {shown(near)}  {shown(far)}")
-
-columns = f"{'at positions':>18}  2–15 of 16      2–15 of 64      16–63 of 64"
-print("accuracy, three runs of each")
-print(columns)
-for method, runs in models.items():
-    report(method, runs)
-
 # %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth. Sinusoidal: the same, but beyond position 15 the runs mostly vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine, the second higher. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
 figure, axes = plt.subplots(2, 2, figsize=(6, 4.8), sharex=True, sharey=True)
 for ax, (method, runs) in zip(axes.flat, models.items()):
@@ -797,6 +757,7 @@ for ax, (method, runs) in zip(axes.flat, models.items()):
     ax.label_outer()
     if ax is not axes[0, 0]:
         ax.get_legend().remove()
+    print(f"{method:>13}, positions 16 to 63:", *(f"{y[14:].mean():.2f}" for y in reached))
 plt.show()
 
 # %% [markdown]
@@ -814,153 +775,162 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
-# Where do the models look? The next cell draws attention weights, averaged over random sequences of 64, and prints some
-# weights of position 32.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Five maps of attention weights, 64 by 64. Learned: a dark line just below the diagonal, down to position 15; below it, a broken vertical line at column 13, and scattered dots, most of them to its left. Sinusoidal: the same line down to position 15, and paler again from about position 32 on; below the diagonal, many short blurred strokes. Relative bias: a pale line just below the whole diagonal, inside a bright band; the two corners outside the band are darker. Rotary, run 1: a dark line just below the whole diagonal, a parallel one far below it, and paler ones far above it. Rotary, run 2: a single dark line, just below the whole diagonal, and a few dots at the upper edge."}}
-@torch.no_grad()
-def mean_weights(model):
-    """The attention weights, averaged over 200 sequences of 64: (t, t)."""
-    letters = torch.randint(8, (200, 64), generator=torch.Generator().manual_seed(2))
-    model(letters.to(device()))
-    return model.weights.mean(dim=0).cpu()
-
-figure, axes = plt.subplots(2, 3, figsize=(6, 4.6))
-axes[1, 2].remove()
-drawn = [(method, 0) for method in models] + [("rotary", 1)] * ("rotary" in models)
-for ax, (method, run) in zip(axes.flat, drawn):
-    ax.imshow(mean_weights(models[method][run]), cmap=plots.WEIGHTS, vmin=0, vmax=0.3)
-    ax.set(xticks=(0, 15, 32, 63), yticks=(0, 15, 32, 63), title=f"{method}, run {run + 1}")
-    ax.set(xlabel="position j", ylabel="position i")
-    ax.grid(False)
-plt.show()
-for run, model in enumerate(models.get("relative bias", [])):
-    weights = mean_weights(model)[32]
-    print(f"relative bias, run {run + 1}: weight of distance 2: {weights[30]:.2f},",
-          f"of all new distances: {1 - weights[17:46].sum():.2f}")
-for run, model in enumerate(models.get("rotary", [])):
-    weights, keys = mean_weights(model)[32].topk(3)
-    listed = ", ".join(f"{32 - key}: {weight:.2f}" for key, weight in zip(keys, weights))
-    print(f"rotary, run {run + 1}: the three largest weights, by distance:", listed)
+# *A model can represent this* and *training will find it* are two different claims. A head with **sinusoids** can look
+# two positions back at any length, and none of these three does: accuracy collapses after position 15, as with
+# **learned** vectors. What was learned for the pair (9, 7) says little about the pair (40, 38). **Rotary** encoding
+# treats the two pairs as one by construction; one run of three still makes errors.
+#
+# The **relative bias** has learned *two positions back* and still fails, at the first positions as at the last.
+# Training pushed down the bias of every wrong distance that it met. The new distances were never met and are still at
+# 0, above the wrong ones; there are many of them, and together they take most of the weight. If that is the cause,
+# another bias for the new distances must help. Design it.
 
 # %% [markdown]
-# <div class="figure-caption">
+# <div class="card">
 #
-# **How to read it.** Row i looks at column j; darker is more, and 0.3 or more is darkest. A model that has learned *two
-# positions back* shows a line just below the diagonal, from top to bottom. (Rows 0 and 1 have no letter two back.)
+# **Exercise 6 · `longer_bias`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
+# Make a bias for sequences **longer** than those in training, from a table that was trained on t_max positions. Trained
+# distances keep their numbers. What the new ones get is up to you, and there is more than one right answer. It has to
+# hold for any table and any t: where all scores are equal, the new distances of a row together get less than a
+# thousandth of its weight. No entry may be +∞ or NaN. You may use `finished.relative_bias`, so that a mistake in
+# exercise 4 does not carry over.
+#
+# <details><summary>Hint 1: which distances are new</summary>
+#
+# A table for t_max positions has the distances from −(t_max − 1) to t_max − 1. A sequence of t positions has those from
+# −(t − 1) to t − 1. How many are new on each side?
+#
+# </details>
+# <details><summary>Hint 2: an example with three positions</summary>
+#
+# Let the table be (1, 4, 2), so t_max = 2, and t = 3. New are −2 and 2: the entries in two corners of the matrix. Row 0
+# is (4, 1, ?) and row 2 is (?, 2, 4). With 0 for the question mark, the weights of row 0 are 0.94, 0.05 and 0.02: the
+# last is too large. With −5 they are 0.95, 0.05 and 0.0001. Would −5 still do for the table (−9, −6, −8)?
+#
+# </details>
 # </div>
-#
-# - **Learned.** The line ends at position 15, and accuracy falls to near chance: the later rows were never trained. In
-#   many of them, position 13 gets the largest weight.
-# - **Sinusoidal.** The line breaks off after position 15, and accuracy averages about a quarter, twice chance. A score
-#   may depend on i and j separately, so what is learned for the pair (9, 7) says little about the pair (40, 38). From
-#   about position 32 on, the line comes back, but pale. It is darkest at positions 34 and 59, where accuracy has its
-#   spikes. They are 25 positions apart, almost exactly 4 turns of hand 0 and 3 of hand 1. We have not tested whether
-#   this is the cause.
-# - **Relative bias.** The line is complete: these models have learned *two positions back*. But the line is pale.
-#   Position 32 gives about a twentieth of its weight to distance 2, and seven tenths to new distances.
-# - **Rotary.** Positions enter a score only as i − j, so (9, 7) and (40, 38) are the same case by construction. At
-#   position 32, new distances get hardly any weight in runs 2 and 3. In run 1, distances 27 and −30 together get
-#   more than a third. Since 27 is 2 + 25, pairs 0 and 1 can hardly tell it from distance 2. Distance 27 first occurs at
-#   position 27, where the accuracy of run 1 drops.
-#
-# Do the new distances cause the errors? The next cell hides them with a bias of −∞ and measures again. The last two
-# rows of its output concern only the relative bias. First, the new distances get a bias of −0.95, about the learned
-# bias of the wrong distances. Last, one model is trained for 1,000 steps instead of 250, with no bias set by hand.
+
+# %% nbgrader={"grade": false, "grade_id": "longer_bias", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def longer_bias(table, t):
+    """What to add to the scores of a sequence that is longer than any in training.
+
+    table: (2·t_max − 1,), trained numbers for the distances from −(t_max − 1) to t_max − 1.
+    t: how many positions, more than t_max.
+    Returns (t, t): entry [i, j] is the table's number where it has one for i − j. The others
+    are low enough to get next to no weight.
+    """
+    ### BEGIN SOLUTION
+    new = table.new_full((t,), -torch.inf)    # more than there are on each side
+    return finished.relative_bias(torch.cat([new, table, new]), t)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_longer_bias", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(longer_bias)
 
 # %%
-def with_new_distances_at(bias, runs):
-    runs = copy.deepcopy(runs)
-    for model in runs:
-        if model.table is None:
-            model.table = nn.Parameter(torch.zeros(127, device=device()))
-        model.table.data[:50] = model.table.data[79:] = bias    # all but −13 to 15
-    return runs
-
-print("new distances hidden")
-print(columns)
-for method, runs in models.items():
-    report(method, with_new_distances_at(-torch.inf, runs))
-print("relative bias, new distances not hidden")
-report("at −0.95", with_new_distances_at(-0.95, models.get("relative bias", [])))
-report("1,000 steps", [trained("relative bias", 0, steps=1000)])
+as_trained = models.get("relative bias", [])
+yours = copy.deepcopy(as_trained)
+for model in yours:    # of each table the distances −13 to 13, all met in training
+    model.bias = lambda table, t: longer_bias(table[50:77], t)
+for name, runs in (("as trained", as_trained), ("with your bias", yours)):
+    print(f"{name:>14}:", *(f"{accuracy(model, 64).mean():.2f}" for model in runs))
 
 # %% [markdown]
-# Hiding the new distances removes nearly all errors of the relative bias and of rotary encoding. With learned vectors
-# and sinusoids, most errors remain: for these methods, the positions themselves are new.
+# With the new distances out of the way, nearly every answer is right. Two published methods never meet an untrained
+# distance. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit: beyond it, all distances on the same side
+# share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) learns no bias:
+# it subtracts from each score the distance times a fixed number, a different one for each head.
 #
-# With the relative bias at −0.95, about a fifth of the answers are still wrong: more letters share the softmax than in
-# training. So even a model that has learned the right distance can fail in a longer sequence. Longer training is not
-# enough: in one run of 1,000 steps, more than half of the answers are wrong.
-#
-# Two published methods avoid untrained distances. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit:
-# beyond it, all distances on the same side share one learned vector. *ALiBi* ([Press et al.,
-# 2022](https://arxiv.org/abs/2108.12409), section 3) learns no bias: from each score it subtracts the distance times a
-# fixed number, a different one for each head.
-#
-# Could a sinusoidal model do better? The next cell sets all its weights by hand, as in the head above. The letter is
-# written into the last eight components, where the encoding is almost constant. Queries and keys read only the first
-# 56, which hold nothing but the encoding.
-
-# %%
-by_hand = TwoBack("sinusoidal").to(device())
-with torch.no_grad():
-    for parameter in by_hand.parameters():
-        parameter.zero_()
-    by_hand.letters.weight[:, 56:] = 5 * torch.eye(8)    # the encoding itself is at most 1
-    queries, keys, values = by_hand.to_qkv.weight.chunk(3)
-    queries[:56, :56] = 64 * shift_matrix(-2, 64)[:56, :56]    # 64 / √e = 8, as before
-    keys[:56, :56] = torch.eye(56)
-    values[56:, 56:] = by_hand.to_logits.weight[:, 56:] = torch.eye(8)
-print(columns)
-report("set by hand", [by_hand])
-
-# %% [markdown]
-# Yes: with these weights the model is right everywhere. Training found other weights, just as good on 16 positions. *A
-# model can represent this* and *training will find it* are two different claims.
-#
-# Language models with sinusoids or rotary encoding also get worse on texts longer than those in training ([Press et
-# al., 2022](https://arxiv.org/abs/2108.12409), figure 1).
-#
-# This comparison of the four methods rests on one small task, one layer and three runs. The warning is general: models
-# that agree within their training range may differ beyond it.
+# This comparison rests on one small task, one layer and three runs. The warning is general: models that agree within
+# their training range may differ beyond it. Where the twelve models look, and how a sinusoidal model set by hand
+# succeeds, is in [Measured further](../../site/further.md#lesson-6).
 
 # %% [markdown]
 # ## Your model so far
 #
-# Until now the model knew which byte of a window comes last, but not the order of the bytes before it. Now your
-# `PositionEmbedding` adds one of 32 trained vectors to each byte's vector before the causal attention of lesson 5.
+# From the first rung on, your models have known where each byte is. Now this box opens, too: your `PositionEmbedding`
+# takes its place, with one of 32 learned vectors for each position of a window.
 
-# %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. Positions, at the top, is near 2.9, far left of the line of order 1. The causal mask is just left of that line, below 3.5; the other five are to its right."}}
-from helpers.ladder import ByteModel, Ladder
+# %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. From the top: your positions, your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
+from helpers.data.recorded import recorded
+from helpers.ladder import E, H, T, ByteModel, Ladder
 from helpers.parts.masks import CausalSelfAttention
 
 ladder = Ladder(check)
 positions_class = ladder.own(PositionEmbedding)
 torch.manual_seed(0)
-ladder.climb(ByteModel(CausalSelfAttention(64, 4), positions_class(32, 64), causal=True))
+ladder.climb(ByteModel(CausalSelfAttention(E, H), positions_class(T, E)))
 ladder.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. The dot is your model, the ticks are three runs of
-# ours. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also knows the last byte; *gzip* and
-# *xz* are programs that compress files.
+# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The dashed lines are
+# explained in [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb).
 #
 # </div>
 #
-# Our three runs improve from about 3.47 [bits per byte](../../site/glossary.md#bits-per-byte) to between 2.83 and 2.87,
-# a larger gain than lessons 2 to 5 combined. A query can now ask for the byte before its own. The model does far better
-# than *order 1*, which sees only the last byte, so it also uses earlier bytes.
+# The score is that of lesson 5 up to the random start, because positions were there all along; both samples are made of
+# short words and of pieces that look like words. So take the positions **away**, and then put each of the other three
+# methods in their place.
+
+# %% tags=["hide-input"]
+bits = recorded("ladder")["result"]["bits"]
+rows = {
+    "one head, no positions": "06 one head without positions",
+    "one head, learned": "03_scaling",
+    "four heads, no positions": "06 without positions",
+    "four heads, sinusoidal": "06 sinusoids",
+    "four heads, relative bias": "06 relative bias",
+    "four heads, rotary": "06 rotary",
+    "four heads, learned": "06_positions",
+}
+print("held-out bits per byte, three runs of ours")
+for row, key in rows.items():
+    print(f"{row:<27}", " ".join(f"{run:.2f}" for run in bits[key]))
+
+# %% [markdown]
+# **Positions and heads pay off together.** To one head, learned positions bring a fifth of a bit; to four heads, three
+# times as much. Without positions, four heads are hardly better than one: a query can ask which bytes came before, but
+# not in which order. The four methods are close to each other in windows of 32, with sinusoids a tenth of a bit behind.
+
+# %% [markdown]
+# ## The sentence, in order
+#
+# The head of lesson 5 once more: the same matrices in both maps, and no mask. On the right, the published model's
+# learned position vectors have been added to the words.
+
+# %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without positions the column of bank is dark in nearly every row. With positions the map is white but for a dark line just below the diagonal; the first word gives its weight to itself."}}
+from helpers.data.sentence import WORDS, queries_keys_values
+
+maps = []
+for positions in (False, True):
+    q, k, _ = queries_keys_values(2, positions)    # (t, d) each
+    maps.append(torch.softmax(q @ k.T / math.sqrt(q.shape[-1]), dim=-1))
+plots.sentence_map(torch.stack(maps), WORDS, ["without positions", "with positions"])
+plt.show()
+for name, weights in zip(("without", "with"), maps):
+    before = weights.diagonal(-1).mean().item()
+    print(f"{name} positions: mean weight on the word before {before:.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row: the word that looks. Column: the word that is looked at. Every row sums to 1. The model is
+# all-MiniLM-L6-v2.
+#
+# </div>
+#
+# **With positions, the head looks one word back**: each word gives nearly all its weight to the word before it. Without
+# them, nearly all look most at *bank*. Words alone can ask only for words; words with positions can ask for a position.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can show that unmasked attention with pooling is blind to order, and fix it in four ways; say which scores depend
-# on i and j, and which only on i − j; write a shift of position as a matrix; test a function by a property it must
-# have; and distrust untested claims about longer sequences.
+# on i and j, and which only on i − j; write a step back as a matrix; test a function by a property it must have; and
+# prepare a bias for longer sequences, and distrust untested claims about them.
 #
 # **Two questions to think about**
 #
@@ -974,10 +944,8 @@ ladder.show()
 # </details>
 # <details><summary>2. Rotary attention turns queries and keys. What would turning the values do?</summary>
 #
-# Output i would be $\sum_j w_{ij} R_j v_j$: an average of vectors that were turned by their own positions j. If the
-# whole text moves on by Δ positions, the weights stay the same, but every output is turned by the angles of Δ: it
-# depends on the absolute position again. If output i is then turned back by its own position i, only differences j − i
-# are left.
+# Output i would be $\sum_j w_{ij} R_j v_j$, which depends on the absolute positions j again. Turn it back by its own
+# position, and only distances are left: $R_i^\top \sum_j w_{ij} R_j v_j = \sum_j w_{ij} R_{i-j}^\top v_j$.
 #
 # </details>
 #

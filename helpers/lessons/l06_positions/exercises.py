@@ -120,7 +120,7 @@ sinusoidal_encoding = exercise(
 
 
 def one_shift(matrix: Answer, draw: Draw) -> torch.Tensor:
-    """The matrix (e, e) for a drawn shift."""
+    """The matrix (e, e) for a drawn distance."""
     return matrix(draw.number(2, 7), 8, draw.device)
 
 
@@ -143,7 +143,7 @@ shift_matrix = exercise(
     minutes=15,
     builds_on=("positions.sinusoidal_encoding",),
     given=case(integer(2, 7), twice(3, 6), device),
-    also={"for a shift of 0": case(0, 6, device), "for a shift of 1 and e = 2": case(1, 2, device)},
+    also={"for a distance of 0": case(0, 6, device), "for a distance of 1 and e = 2": case(1, 2, device)},
     larger=case(integer(70, 131), twice(8, 13), device),  # least squares finds no matrix of 48
     aspects=(
         # wide enough for a matrix that was found by least squares
@@ -151,13 +151,13 @@ shift_matrix = exercise(
         values(
             1,
             given=case(lambda draw: -draw.number(2, 7), twice(3, 6), device),
-            name="a step back",
+            name="a step ahead",
             axes="e e",
             rtol=1e-3,
             atol=1e-3,
         ),
         Aspect("carried along", 1, one_shift, reduce=carried, rtol=1e-3, atol=1e-3),
-        any_device(0.5, given=case(5, 6, THERE), also={"for a shift of 0": case(0, 6, THERE)}, missed=ELSEWHERE),
+        any_device(0.5, given=case(5, 6, THERE), also={"for a distance of 0": case(0, 6, THERE)}, missed=ELSEWHERE),
     ),
 )
 
@@ -270,9 +270,85 @@ rotate = exercise(
     ),
 )
 
+# ----------------------------------------------------------------------------------------------- longer_bias
+
+
+def trained_distances(answer: Answer, draw: Draw) -> Answer:
+    """The student's function, with 0 in its result at the new distances, where many numbers are right."""
+
+    def call(table: torch.Tensor, t: int) -> object:
+        bias = answer(table, t)
+        if not isinstance(bias, torch.Tensor) or bias.shape != (t, t):
+            return bias
+        positions = torch.arange(t, device=bias.device)
+        far = (positions.unsqueeze(1) - positions).abs() >= (len(table) + 1) // 2
+        return bias.masked_fill(far, 0.0)
+
+    return call
+
+
+def row_weights(collected: Collected, draw: Draw) -> dict[str, torch.Tensor]:
+    """The weights of positions whose scores are equal, with this bias added."""
+    for bias in collected.values():
+        if not bias.is_floating_point() or bias.dim() != 2:
+            raise Fault(f"Your bias is of {str(bias.dtype)[6:]} and of shape {tuple(bias.shape)}; it is floats (t, t).")
+        if bias.isnan().any():
+            raise Fault("Your bias holds NaN.")
+        if (bias == torch.inf).any():
+            raise Fault("Your bias holds +∞, which takes all the weight.")
+    return {name: torch.softmax(bias.double(), dim=-1) for name, bias in collected.items()}
+
+
+def far_below(draw: Draw) -> tuple[torch.Tensor, int]:
+    """A table whose numbers are all around −300: a fixed number that is low elsewhere is high there."""
+    return draw.normal(11, std=2.0) - 300, draw.number(14, 20)
+
+
+longer_bias = exercise(
+    "longer_bias",
+    stars=2,
+    minutes=8,
+    builds_on=("positions.relative_bias",),
+    given=case(normal(13, std=2.0), integer(18, 25)),
+    aspects=(
+        values(
+            1,
+            name="trained distances",
+            via=trained_distances,
+            also={
+                "with one position more than in training": case(normal(9), 6),
+                "with t_max = 1": case(normal(1), 4),
+            },
+            larger=case(heavy(lambda draw: 2 * draw.number(20, 31) - 1), integer(70, 100)),
+            axes="t t",
+            picture=True,
+        ),
+        values(
+            1,
+            name="new distances",
+            also={
+                "with one position more than in training": case(normal(9, std=2.0), 6),
+                "with numbers far below 0": far_below,
+                "with eight times the length": case(normal(9, std=2.0), 40),
+            },
+            reduce=row_weights,
+            axes="t t",
+            rtol=0,
+            atol=2e-3,
+            missed=(
+                "With your bias, new distances still take a share of the weight. Put equal scores through a softmax"
+                " and add up what the new distances of a row get: less than a thousandth, for any table and any t."
+            ),
+        ),
+        gradient(0.5, via=trained_distances),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
+
 LESSON = Lesson(
     "06_positions",
     "Positions",
-    (position_embedding, sinusoidal_encoding, shift_matrix, relative_bias, rotate),
+    (position_embedding, sinusoidal_encoding, shift_matrix, relative_bias, rotate, longer_bias),
     predictions_of("06_positions"),
 )
