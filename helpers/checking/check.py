@@ -120,7 +120,7 @@ class Check:
             raise CheckFailed(verdict)
 
     def prediction(self, name: str, value: object) -> None:
-        """Show how a prediction compares with the truth: ``check.prediction("variance_growth", variance_growth)``.
+        """Show how a prediction compares with the truth: ``check.prediction("four_starts", four_starts)``.
 
         A wrong one raises nothing and costs nothing.
         """

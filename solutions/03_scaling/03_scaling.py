@@ -10,15 +10,14 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the root. Without the root, attention trains poorly when the vectors are wide and their components have a
-# standard deviation of about 1. This lesson derives the root, shows what it prevents, and asks when it matters.
+# except the root. This lesson derives the root, shows what goes wrong without it, and then asks when it matters.
 #
 # | | |
 # |---|---|
-# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row, and scaled scores in half precision; you will also debug a head with loaded weights |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds the factor that some attention multiplies its scores by; you also fix a head that loads and computes the wrong numbers |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
-# | **It takes** | about 100 minutes: five exercises, 19 points, and three predictions |
-# | **It computes** | in under two minutes in all, without a GPU; you can stop the last section early |
+# | **It takes** | about 90 minutes: five exercises, 18 points, and three predictions |
+# | **It computes** | in about a minute in all, without a GPU; you can stop the trainings early |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or key
 # ([notation](../../site/notation.md)). Run the next cell before anything else.
@@ -38,10 +37,11 @@ check = start("03_scaling")
 # %% [markdown]
 # ## The same attention at three widths
 #
-# Draw one query and eight keys with independent standard normal components, and compute attention weights as in
-# lesson 2: dot products, then softmax. Nothing is trained. The three panels differ in the width d of the vectors.
+# **Attention is meant to average values. When the vectors are wide, it copies one.** To see this, draw one query and
+# eight keys with standard normal components, and compute attention weights as in lesson 2: dot products, then softmax.
+# Nothing is trained. The panels differ only in the width d of the vectors.
 
-# %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has all of it."}}
+# %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has nearly all of it."}}
 chance = torch.Generator().manual_seed(307)
 drawn = {}
 for d in (4, 64, 1024):    # one query and eight keys, (1, d) and (8, d)
@@ -64,69 +64,53 @@ bars(weights)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The eight bars of a panel add up to 1. At d = 4 several keys share the weight. At d = 1024 a
-# single key has all of it, and chance decided which. Attention is meant to average values; at d = 1024 it copies one.
+# **How to read it.** The eight bars of a panel add up to 1. In this draw several keys share the weight at d = 4, and a
+# single key has nearly all of it at d = 1024. Chance decided which.
 #
 # </div>
 #
-# The softmax is the same in all three panels, so the cause must lie in the scores.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `variance_growth`** &nbsp; 1 minute · no points
-#
-# A score is a sum of d products, and their signs are random. From d = 64 to d = 1024 the number of terms grows
-# sixteenfold. How does the size of a typical score (its standard deviation) change?
-#
-# - **A.** It stays about the same: positive and negative terms cancel.
-# - **B.** It becomes 4 times as large.
-# - **C.** It becomes 16 times as large.
-# - **D.** It becomes 256 times as large.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "variance_growth", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-variance_growth = "B"
-### STUDENT GETS
-# variance_growth = ...    # "A", "B", "C" or "D"
-### END SOLUTION
+# Is this draw typical? Repeat it a thousand times, and count the rows in which one key has more than 99 % of the
+# weight:
 
 # %%
-chance = torch.Generator().manual_seed(2)
-for d in (64, 1024):
-    queries, keys = torch.randn(2, 100, d, generator=chance)    # (100, d) each
-    scores = queries @ keys.T    # (100, 100)
-    print(f"d = {d:>4}: standard deviation {scores.std().item():5.1f}")
+chance = torch.Generator().manual_seed(1)
+for d in (4, 64, 1024):
+    queries = torch.randn(1000, 1, d, generator=chance)
+    keys = torch.randn(1000, 8, d, generator=chance)
+    largest = torch.softmax(queries @ keys.mT, dim=-1).amax(dim=-1)    # (1000, 1)
+    share = (largest > 0.99).float().mean().item()
+    print(f"d = {d:>4}: one key has more than 99 % in {share:.1%} of rows")
 
-# %% nbgrader={"grade": true, "grade_id": "check_variance_growth", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("variance_growth", variance_growth)
+# %% [markdown]
+# At d = 4 this hardly ever happens; at d = 1024 it is the rule. The softmax is the same, so the cause must be in the
+# scores.
 
 # %% [markdown]
 # ## How large is a dot product?
 #
 # Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. A linear layer with e inputs comes close to this if the inputs have mean 0 and variance 1, and its
-# matrix is drawn with independent entries of mean 0 and variance 1/e. (PyTorch's `nn.Linear` draws entries of variance
-# $1/(3e)$, which makes scores smaller.) Take the product of component a of q and component a of k. Its mean is
+# 0 and variance 1**. Take the product of component a of q and component a of k. The mean of a product of independent
+# random variables is the product of their means:
 #
 # $$\mathbb{E}[q_a k_a] \;=\; \mathbb{E}[q_a]\;\mathbb{E}[k_a] \;=\; 0 \cdot 0 \;=\; 0 ,$$
 #
-# because the mean of a product of independent random variables is the product of their means. For the variance, recall
-# that $\operatorname{Var}(u) = \mathbb{E}[u^2] - \mathbb{E}[u]^2$. With mean 0 and variance 1, therefore,
-# $\mathbb{E}[u^2] = 1$, and
+# With mean 0, the variance is the mean of the square, so $\mathbb{E}[q_a^2] = \mathbb{E}[k_a^2] = 1$, and
 #
-# $$\operatorname{Var}(q_a k_a) \;=\; \mathbb{E}[q_a^2 k_a^2] - 0^2 \;=\; \mathbb{E}[q_a^2]\;\mathbb{E}[k_a^2]
+# $$\operatorname{Var}(q_a k_a) \;=\; \mathbb{E}[q_a^2 k_a^2] \;=\; \mathbb{E}[q_a^2]\;\mathbb{E}[k_a^2]
 # \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
-# A score is the sum of d such products. The mean of a sum is the sum of the means. The variance of a sum of independent
-# terms is the sum of their variances, and our terms are independent:
+# A score is the sum of d such products. Means of a sum add up, and so do variances of independent terms:
 #
 # $$\mathbb{E}[q \cdot k] \;=\; \sum_{a=0}^{d-1} \mathbb{E}[q_a k_a] \;=\; 0,
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
 #
-# So the [variance](../../site/glossary.md#variance) of a score is d. Its standard deviation, the distance of a
-# typical score from 0, is $\sqrt d$. (Trained vectors need not meet the assumptions: see question 2.)
+# **So the [variance](../../site/glossary.md#variance) of a score is d.** Its standard deviation, the distance of a
+# typical score from 0, is $\sqrt d$. About half of the terms are negative and cancel others, so sixteen times as many
+# terms make a score only four times as large.
+#
+# Are the assumptions realistic? At the start of training they nearly are, if inputs have variance 1 and a matrix of e
+# rows is drawn with variance 1/e. (PyTorch's `nn.Linear` draws a third of that.) After training they may not be
+# (question 2 at the end).
 
 # %% [markdown]
 # <div class="card">
@@ -174,16 +158,13 @@ def score_variance(d, samples, generator):
 check(score_variance)
 
 # %% [markdown]
-# Here are your measurements, and histograms of scores at three widths.
+# Your function measures the variances in the titles of these histograms:
 
-# %%
+# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it; each title gives a measured variance close to d. Most scores are between minus 4 and 4, minus 16 and 16, minus 64 and 64. At widths 64 and 1024 the curve and the histogram agree; at width 4 the histogram is higher in the middle."}}
 chance = torch.Generator().manual_seed(0)
-for d in (1, 4, 16, 64, 256, 1024):
-    print(f"d = {d:>4}: measured variance {float(score_variance(d, 4000, chance)):8.2f}")
-
-# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it. Most scores are between minus 4 and 4, minus 16 and 16, minus 64 and 64. At widths 64 and 1024 the curve and the histogram agree; at width 4 the histogram is higher in the middle."}}
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.9))
+figure, axes = plt.subplots(1, 3, figsize=(6, 3.2))
 for ax, d in zip(axes, (4, 64, 1024)):
+    variance = float(score_variance(d, 8000, chance))
     q, k = torch.randn(2, 8000, d, generator=chance)
     ends = (-4 * d**0.5, 4 * d**0.5)
     ax.hist((q * k).sum(-1).numpy(), bins=41, range=ends, density=True,
@@ -191,7 +172,8 @@ for ax, d in zip(axes, (4, 64, 1024)):
     z = torch.linspace(*ends, 200)
     normal = torch.exp(-z**2 / (2 * d)) / math.sqrt(2 * math.pi * d)
     ax.plot(z, normal, color="black", label="normal, variance d")
-    ax.set(title=f"d = {d}", xlabel="score q·k", xticks=[ends[0] / 2, 0, ends[1] / 2])
+    ax.set(title=f"d = {d}:\nvariance {variance:.4g}", xlabel="score q·k",
+           xticks=[ends[0] / 2, 0, ends[1] / 2])
 axes[0].set_ylabel("density")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
@@ -200,15 +182,15 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The bars are measured scores. The curve is the normal density with mean 0 and the variance d
-# derived above; nothing is fitted. Look at the numbers on the horizontal axes: from panel to panel d grows sixteenfold,
-# and the scores spread four times as far. (At d = 4 the shapes differ: a sum of four products is not normal yet.)
+# derived above; nothing is fitted. Look at the horizontal axes: from panel to panel d grows sixteenfold, and the scores
+# spread four times as far. (At d = 4 the shapes differ: a sum of four products is not normal yet.)
 #
 # </div>
 
 # %% [markdown]
 # ## Divide by √d
 #
-# The growth of the variance is known, so one division can undo it, between the product and the softmax:
+# One division undoes the growth of the variance, between the product and the softmax:
 
 # %%
 plots.diagrams.scaling_flow()
@@ -239,8 +221,8 @@ for name, scores in {"not scaled": plain, "scaled": scaled}.items():
 # Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times the other, a
 # difference of 2 only $e^2$ times. Scaling keeps the order of the weights and raises the second weight to 0.12.
 #
-# Scaled scores take one line of code. In [lesson 4](../04_multi_head/04_multi_head.ipynb) q will have an axis for h
-# heads, and the shape (b, h, t, d) instead of (b, t, d). Axes that are counted **from the end** work for both shapes.
+# Scaled scores take one line of code. It counts axes **from the end**, so that in [lesson
+# 4](../04_multi_head/04_multi_head.ipynb) it also works with an axis for heads.
 
 # %%
 def scaled_scores(q, k):
@@ -265,10 +247,9 @@ bars(weights)
 # Lesson 2 multiplied the scores by a number β. The root fixes β at $1/\sqrt d$. Attention can still become sharp,
 # because training can make queries and keys longer.
 #
-# **The root of what?** Of d, the number of terms in the sum, which is the width of one
-# [head](../../site/glossary.md#head). A model of width e often has h heads of width d = e/h each, and it is easy to
-# divide by √e by mistake. All scores are then too small by a factor of $\sqrt{e/d} = \sqrt h$. No error is raised,
-# because the shapes are right, but with weights trained with √d the outputs are wrong.
+# **The root of what?** Of d, the number of terms in the sum: the width of one [head](../../site/glossary.md#head). A
+# model of width e often has h heads of width d = e/h each. Dividing by √e is an easy mistake. It makes all scores too
+# small by a factor of √h, and raises no error.
 #
 # Move the width and watch the largest weight, first without the division, then with it:
 
@@ -276,6 +257,42 @@ bars(weights)
 from helpers.players import show_player
 
 show_player("scaling")
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `three_times_as_large`** &nbsp; 1 minute · no points
+#
+# Now let the components of q and k have mean 0 and standard deviation 3 instead of 1. Scores are divided by √d as
+# before. What is the variance of the *scaled* scores?
+#
+# - **A.** 81
+# - **B.** 9
+# - **C.** 3
+# - **D.** 1
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "three_times_as_large", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+three_times_as_large = "A"
+### STUDENT GETS
+# three_times_as_large = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %%
+chance = torch.Generator().manual_seed(2)
+for d in (64, 1024):
+    q, k = 3 * torch.randn(2, 4000, d, generator=chance)    # (4000, d) each
+    scaled = (q * k).sum(dim=-1) / math.sqrt(d)
+    print(f"d = {d:>4}: variance of the scaled scores {scaled.var().item():.0f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_three_times_as_large", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("three_times_as_large", three_times_as_large)
+
+# %% [markdown]
+# **The root corrects for the width and for nothing else.** If components have standard deviation σ, the variance of the
+# scaled score is σ⁴ at every width. [Lesson 7](../07_transformer_block/07_transformer_block.ipynb) keeps the inputs of
+# the projections near standard deviation 1, but the projections themselves may grow.
 
 # %% [markdown]
 # ## Three words by hand
@@ -304,7 +321,7 @@ plots.number_grids(
 #
 # </div>
 #
-# Every row becomes softer. The next cell prints both missing numbers.
+# Every row becomes softer. The next cell prints the two missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
@@ -316,8 +333,8 @@ print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5)
 # %% [markdown]
 # ## When the weight is on the wrong key
 #
-# Networks learn by gradient descent. Suppose that the first key has the score 112 and the second 96, and that the loss
-# would be lower if the **second** key had the weight. Attention is then almost entirely on the wrong key.
+# A sharp row may put its weight on the wrong key. Take Alammar's two scores again, and suppose that the loss would be
+# lower if the **second** key had the weight. Gradient descent has to raise its score.
 
 # %% [markdown]
 # <div class="card">
@@ -356,15 +373,15 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## The derivative of softmax
 #
-# From here on, $z$ is one row of scores as it enters the softmax, scaled or not, and $p = \operatorname{softmax}(z)$
-# is the row of weights. There is one query, so j and m both count keys. Start with the derivative of the logarithm,
-# which is simpler: $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$. Its derivative is
+# From here on, $z$ is one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ is the row of
+# weights; j and m both count keys. The derivative of the logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, is
+# simpler, so begin with that:
 #
 # $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
 # \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
 #
-# By the chain rule, $\partial \log p_m / \partial z_j = (1/p_m)\, \partial p_m / \partial z_j$, so multiply by $p_m$.
-# All s² derivatives together form one matrix, the [**Jacobian**](../../site/glossary.md#jacobian):
+# By the chain rule it is $(1/p_m)\, \partial p_m / \partial z_j$, so multiply by $p_m$. All s² derivatives together
+# form one matrix, the [**Jacobian**](../../site/glossary.md#jacobian):
 #
 # $$\frac{\partial p_m}{\partial z_j} \;=\; p_m\,(\delta_{mj} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
@@ -372,15 +389,12 @@ check.prediction("saturated_gradient", saturated_gradient)
 # Entry (m, j) is the rate at which weight m changes when score j is raised. Weight j itself rises at the rate $p_j (1 -
 # p_j)$, and the other weights fall. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight
 # approaches 1, the others 0. Then $\operatorname{diag}(p)$ and $p p^\top$ approach the same matrix, **and their
-# difference J approaches zero**. A small change of a score then leaves all weights almost unchanged.
+# difference J approaches zero**.
 #
-# Training does not need J itself. Backpropagation brings a vector $g$ to the softmax, with one number for each
-# weight, $g_m = \partial L / \partial p_m$. The softmax passes on one number for each score, by the chain rule:
+# Training does not need J itself. Backpropagation brings one number for each weight to the softmax, $g_m = \partial L /
+# \partial p_m$, and the softmax passes on one number for each score:
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_m g_m\, \frac{\partial p_m}{\partial z_j} .$$
-#
-# **What the checks of exercises 2 to 5 require.** Let gradients flow back to every input, leave the inputs unchanged,
-# create new tensors on the device of the inputs, and allow any axis to have length 1.
 
 # %% [markdown]
 # <div class="card">
@@ -426,12 +440,12 @@ def softmax_backward(p, g):
 check(softmax_backward)
 
 # %% [markdown]
-# In words: if $g_j$ is below the weighted average of g, more weight on key j would lower the loss. Gradient descent
-# then raises the score of key j, in proportion to the weight that the key already has. **A key without weight gets no
-# gradient, even if it is the right one.**
+# **A key without weight gets no gradient, even if it is the right one.** Your formula says why. If $g_j$ is below the
+# weighted average of g, more weight on key j would lower the loss. Gradient descent then raises the score of key j, but
+# in proportion to the weight that the key already has.
 #
-# The next figure adds a third key, with q·k = 100. Both panels show derivatives with respect to q·k. With scaling,
-# z = q·k/8, so the chain rule divides J by 8. If g is row m of the identity matrix, your function returns row m of J.
+# The next figure adds a third key. Feed your function the rows of the identity matrix, and it returns the Jacobian, row
+# by row.
 
 # %% mystnb={"image": {"alt": "Two heat maps of the derivatives of three weights with respect to three scores. Without scaling all entries read 0.000. With scaling the diagonal is positive and all other entries are negative."}}
 plain = torch.tensor([112.0, 96.0, 100.0], device=device())    # q·k for three keys
@@ -451,16 +465,20 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Column j shows how the weights change when score j is raised a little: weight j rises (blue), the
-# others fall (orange). Each column adds up to 0. The largest entry is 0.000006 on the left and 0.02 on the right.
+# **How to read it.** Column j shows how the weights change when the product $q \cdot k_j$ is raised a little: weight j
+# rises (blue), the others fall (orange). Each column adds up to 0. Note the largest entries, which are printed above.
 #
 # </div>
+#
+# Can a larger [**learning rate**](../../site/glossary.md#learning-rate), the factor in front of the gradient, make up
+# for this? No. It multiplies the gradients of all keys alike, and without scaling those of some keys are a billion
+# times larger than those of others. [Measured further](../../site/further.md#lesson-3) shows that, and what a saturated
+# row does to a training.
 
 # %% [markdown]
 # ## One number for how soft a row is
 #
-# To compare saturation across widths, we need one number for each row. [**Entropy**](../../site/glossary.md#entropy)
-# says how spread out the weights of a row are:
+# [**Entropy**](../../site/glossary.md#entropy) says in one number how spread out the weights of a row are:
 #
 # $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
 #
@@ -468,9 +486,9 @@ plt.show()
 # and 0 when one weight is 1 and the rest are 0. You can read $e^H$ as the number of keys that share the weight: for n
 # equal weights, $e^H$ is n.
 #
-# Weights of 0 need care. $p \log p$ goes to 0 as p goes to 0, so $0 \log 0$ counts as 0. A computer, however, evaluates
-# $\log 0$ as −∞ and $0 \cdot (-\infty)$ as NaN. Weights of exactly 0 do occur: a score can be so far below the largest
-# that its exponential is 0 in float32, and in lesson 5 weights are set to 0 on purpose.
+# Weights of 0 need care. $p \log p$ goes to 0 as p does, so $0 \log 0$ counts as 0. A computer, however, evaluates $0
+# \cdot \log 0$ as NaN. Such weights do occur: a score can be so far below the largest that its exponential is 0 in
+# float32, and in lesson 5 weights are set to 0 on purpose.
 
 # %% [markdown]
 # <div class="card">
@@ -511,6 +529,9 @@ def attention_entropy(weights):
 # %% nbgrader={"grade": true, "grade_id": "check_attention_entropy", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(attention_entropy)
 
+# %% [markdown]
+# Over how many of its eight keys does the first figure's query spread its weight?
+
 # %%
 for d, (query, keys) in drawn.items():
     plain = query @ keys.T
@@ -519,251 +540,157 @@ for d, (query, keys) in drawn.items():
     print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
 
 # %% [markdown]
-# ## How much gradient gets through
+# ## When does the root matter?
 #
-# We also want one number from the Jacobian. Suppose the loss asks only for more weight on key j. On the way back to
-# the score $q \cdot k_j$, the gradient is multiplied by
-#
-# $$\frac{\partial p_j}{\partial (q \cdot k_j)} \;=\; p_j\,(1 - p_j) \quad \text{without scaling, and}
-# \quad \frac{p_j\,(1 - p_j)}{\sqrt d} \quad \text{with scaling.}$$
-#
-# This derivative is 0 for a key without weight and for a key with all of the weight.
-#
-# The next cell draws 25 random sets of 16 keys, each with 64 random queries, and computes the derivative for every key
-# and the entropy of every row. The figure shows the medians at six widths.
-
-# %%
-chance = torch.Generator().manual_seed(1)
-widths = [4**n for n in range(6)]
-entropies, derivatives = ({"not scaled": [], "scaled": []} for _ in range(2))
-for d in widths:
-    q, k = (torch.randn(25, n, d, generator=chance).to(device()) for n in (64, 16))
-    for name, divisor in {"not scaled": 1, "scaled": math.sqrt(d)}.items():
-        p = torch.softmax(q @ k.mT / divisor, dim=-1)    # k.mT is k.transpose(-2, -1)
-        entropies[name].append(attention_entropy(p))    # (b, t)
-        derivatives[name].append(p * (1 - p) / divisor)    # (b, t, s), with respect to q·k
-
-# %% mystnb={"image": {"alt": "Two log-log plots against width, from 1 to 1024. Left, median entropy: scaled, it goes from 2.6 to 2.4 nats; not scaled, it falls more and more steeply, to about 0.0002. Right, median derivative of a weight with respect to q·k: scaled, it falls slowly, from 0.05 to 0.001; not scaled, it falls more and more steeply, to 0.000001 at width 64 and far below at 1024."}}
-_, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-labels = "entropy (nats)", "derivative"
-for ax, label, values in zip(axes, labels, (entropies, derivatives)):
-    medians = {name: (widths, [rows.median().item() for rows in line])
-               for name, line in values.items()}
-    plots.curves(medians, "width d", f"median {label}", log="xy", ax=ax)
-    ax.set_xticks(widths, widths)
-    ax.minorticks_off()
-plt.show()
-
-print("d = 64, percentiles of the derivative:")
-shares = torch.tensor([0.1, 0.5, 0.9], device=device())
-for name, line in derivatives.items():
-    low, middle, high = line[widths.index(64)].quantile(shares).tolist()
-    print(f"{name}: 10th {low:.2g}, 50th {middle:.2g}, 90th {high:.2g}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Both axes are logarithmic. With scaling, from d = 4 on, the entropy is near 2.4 nats, as if about
-# 11 of the 16 keys shared the weight, and the derivative falls like $1/\sqrt d$. Without scaling, both fall more and
-# more steeply.
-#
-# </div>
-#
-# At d = 64, the median derivative is 0.005 with scaling and 0.000001 without: a factor of about 5,000. Without scaling
-# the keys also differ more: the 90th percentile is more than 10⁹ times the 10th. With scaling this ratio is about 10.
-# A larger [**learning rate**](../../site/glossary.md#learning-rate), the factor in front of the gradient, could make up
-# for the factor of 5,000, but not for the differences between keys: it multiplies the gradients of all keys alike.
-
-# %% [markdown]
-# ## Two hundred steps of training
-#
-# Fix 16 random keys and train 16 queries, which start at random. Query 0 should put all of its weight on key 0, query 1
-# on key 1, and so on. The loss of a query is the squared error of its weights, summed over the keys. Its maximum is 2,
-# with all of the weight on one wrong key. Training is plain gradient descent with learning rate 0.3.
-
-# %%
-def learn(d, scores_of, rate=0.3, shorter=1, seed=1, steps=200):
-    chance = torch.Generator().manual_seed(seed)
-    keys, queries = torch.randn(2, 1, 16, d, generator=chance).to(device())    # (1, 16, d)
-    queries = queries / shorter
-    goal = torch.eye(16, device=device())    # (t, s)
-    queries, losses = queries.requires_grad_(), []
-    for step in range(steps):
-        weights = torch.softmax(scores_of(queries, keys), dim=-1)
-        loss = (weights[0] - goal).square().sum(dim=-1)    # (t,)
-        (gradient,) = torch.autograd.grad(loss.sum(), queries)
-        queries = (queries - rate * gradient).detach().requires_grad_()
-        losses.append(loss.detach())
-    return torch.stack(losses)    # (steps, t)
-
-plain_scores = lambda q, k: q @ k.mT
-
-# %% mystnb={"image": {"alt": "Two panels of loss curves over 200 steps for widths 4, 64 and 1024. Not scaled, width 4 learns, width 64 goes down slowly and unevenly, and width 1024 rises within two steps and is nearly flat after that. Scaled, widths 64 and 1024 fall together to nearly 0, and width 4 stays above them."}}
-figure, axes = plt.subplots(1, 2, figsize=(6, 3), sharey=True)
-both = {"not scaled": plain_scores, "scaled": scaled_scores}
-for ax, (name, scores_of) in zip(axes, both.items()):
-    means = {f"d = {d}": learn(d, scores_of).mean(dim=1).tolist() for d in (4, 64, 1024)}
-    plots.loss_curve(means, ylabel="squared error per query", title=name, ax=ax)
-    print(f"d = 4, {name}: ends at {means['d = 4'][-1]:.2f}")
-axes[1].set_ylabel("")
-axes[0].get_legend().remove()
-plt.show()
-
-for name, scores_of in both.items():
-    rates = [10.0**power for power in range(-5, 3)]
-    runs = [learn(1024, scores_of, rate) for rate in rates]
-    best = min(losses[-1].mean().item() for losses in runs)
-    print(f"d = 1024, {name}: best of {len(runs)} rates ends at {best:.2f}")
-
-losses = learn(1024, plain_scores)
-for steps in (0, 1, 2, 100):
-    now = losses[steps]
-    print(f"d = 1024, not scaled, steps taken {steps}: mean loss {now.mean():.3f}, "
-          f"{(now > 1.99).sum()} of 16 above 1.99, {(now < 0.01).sum()} below 0.01")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each line is the mean loss of the 16 queries in one training run, with seed 1. On the left, wider
-# vectors end at a higher loss. On the right, d = 64 and d = 1024 end at nearly the same loss.
-#
-# </div>
-#
-# The last four printed lines explain the rise at d = 1024 without scaling. At the start, 7 of the 16 queries have a
-# loss near 2: nearly all of their weight is on one wrong key. The first two steps are too large and raise the mean
-# loss. Then 15 losses are near 2 and one is near 0, so the mean is 2 · 15/16 = 1.875. It stays there because J is
-# almost 0 in saturated rows. Other rates help little: the best of eight ends at 1.36.
-#
-# The root has two effects: a soft start and smaller steps. The next cell keeps the unscaled scores and produces each
-# effect on its own, then both. For the soft start, it divides the initial queries by √d. For the smaller steps, it
-# divides the rate by d, because the root acts twice: it divides the gradient that reaches q by √d, and the effect of
-# each step of q on the scores by √d again. The cell also prints the median size of the derivative of the initial loss
-# with respect to the score of the right key.
-
-# %% mystnb={"image": {"alt": "Three panels, for widths 4, 64 and 1024, with the final losses of three runs in each of five rows. At widths 64 and 1024 all runs of the first two rows end above 0.5; all others end below 0.15. At width 4 rows 2, 4 and 5 lie between 0.2 and 0.6, rows 1 and 3 between 0.1 and 0.3. In each panel the last two rows are the same."}}
-_, axes = plt.subplots(1, 3, figsize=(6, 2.3), sharex=True, sharey=True)
-for ax, d in zip(axes, (4, 64, 1024)):
-    ways = {
-        "not scaled": (plain_scores, 0.3, 1),
-        "smaller steps": (plain_scores, 0.3 / d, 1),
-        "soft start": (plain_scores, 0.3, math.sqrt(d)),
-        "soft start, smaller steps": (plain_scores, 0.3 / d, math.sqrt(d)),
-        "scaled": (scaled_scores, 0.3, 1),
-    }
-    for name, way in ways.items():
-        ends = [learn(d, *way, seed)[-1].mean().item() for seed in (1, 2, 3)]
-        ax.plot(ends, [name] * 3, "o", color=plots.COLOURS[0], alpha=0.6)
-    ax.set(title=f"d = {d}", xlabel="final loss", xticks=(0, 1, 2))
-    keys, queries = torch.randn(2, 16, d, generator=torch.Generator().manual_seed(1))
-    for name, shorter in {"not scaled": 1, "soft start": math.sqrt(d)}.items():
-        p = torch.softmax(plain_scores(queries / shorter, keys), dim=-1)
-        right = softmax_backward(p, 2 * (p - torch.eye(16))).diagonal().abs()
-        print(f"d = {d}, {name}: median derivative {right.quantile(0.5):.1g}")
-ax.invert_yaxis()
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each dot is one run, with seed 1, 2 or 3; some dots coincide. Left is better. Rows 2 and 3 have
-# one effect of the root each, row 4 has both. Rows 4 and 5 agree: at every step, the queries of row 4 are those of row
-# 5 divided by √d.
-#
-# </div>
-#
-# At d = 64 and d = 1024 the start decides: every run from a soft start ends below 0.15, and every other run above 0.5.
-# At d = 1024 the median derivative is 0.08 with the soft start, and 2·10⁻²² without it. (The run that stays at 1.875 is
-# the worst of three: the other unscaled runs end near 1.6 and 1.4.)
-#
-# At d = 4, in the previous figure, the scaled run ends higher than the unscaled one, at 0.41 against 0.27. The smaller
-# steps are the reason: with the soft start alone (row 3), runs end in the same range as without scaling (row 1).
-
-# %% [markdown]
-# ## Divide early
-#
-# On paper it does not matter when you divide. On a computer it can. Networks often store each number in 16 bits, which
-# takes half the memory of float32. Two formats are common: float16, called **half precision**, and bfloat16.
-
-# %% tags=["nbval-check-output"]
-for dtype in (torch.float32, torch.float16, torch.bfloat16):
-    limits = torch.finfo(dtype)
-    print(f"{dtype}: largest number {limits.max:.6g}, after 1 comes 1 + {limits.eps:.1g}")
-
-q = torch.full((1, 1, 64), 40.0)
-for dtype in (torch.float16, torch.bfloat16):
-    product = q.to(dtype) @ q.to(dtype).mT
-    print(f"{dtype}: q·q = {product.item()}, divided by 8 it is {(product / 8).item()}")
-
-# %% [markdown]
-# The largest [float16](../../site/glossary.md#float16) number is 65,504. The vector above has 64 entries of 40. Its dot
-# product with itself is 102,400, which is too large for float16 and becomes ∞ before it is divided by 8. The
-# quotient, 12,800, would have fitted. bfloat16 has a wider range, but fewer digits. With components of standard
-# deviation 1, a typical dot product at d = 64 is only about 8 in size, but trained vectors can be much longer.
-#
-# So divide first: either q alone by √d, or, as PyTorch does in its [general
-# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653),
-# both q and k by the fourth root of d:
-#
-# $$\frac{q}{d^{1/4}} \cdot \frac{k}{d^{1/4}} \;=\; \frac{q \cdot k}{\sqrt d} .$$
-#
-# The second way can round more, but small components are less likely to become 0. Both avoid ∞ here, but such
-# large scores are coarse: near 12,800, float16 numbers are 8 apart and bfloat16 numbers 64.
+# So far nothing has been trained. Take the language model of lesson 2, whose d is 64, and train it four ways: with
+# small or with large initial matrices for queries and keys, and with or without the root. The small matrices are those
+# that `nn.Linear` draws. With the large ones, the components of queries and keys start at a standard deviation of about
+# 1.4, near the 1 of the derivation.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Prediction · `four_starts`** &nbsp; 1 minute · no points
 #
-# Return the same scores as `scaled_scores`, with or without an axis for heads, but divide **before** the product, so
-# that no intermediate number overflows. The check runs it in float16 too, on vectors whose products q·k are beyond
-# 65,504. The result must have the dtype of q and k. (Computing in float32 and converting the result back passes too.)
+# With small matrices, queries and keys start near 0, because the byte vectors are small too. Which models end worse
+# than the rest, by more than a tenth of a [bit per byte](../../site/glossary.md#bits-per-byte)?
 #
-# <details><summary>Hint 1: two ways to divide</summary>
-#
-# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to divide?
-#
-# </details>
-# <details><summary>Hint 2: one query and one key, with numbers</summary>
-#
-# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The product is 384, and the score is 384/4,
-# which is 96. With `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96. Dividing by a Python
-# number keeps a tensor's type; `q /= 2` would change the caller's tensor.
-#
-# </details>
+# - **A.** The two without the root: they are too sharp.
+# - **B.** The one with large matrices and without the root.
+# - **C.** The two with the root: an average with softer weights carries less information.
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "scaled_scores_early", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def scaled_scores_early(q, k):
-    """The scores of attention, divided before the product.
-
-    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
-    Both are of one floating-point type, and so is the result.
-    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
-    """
-    ### BEGIN SOLUTION
-    root = q.shape[-1] ** 0.25
-    return (q / root) @ (k / root).transpose(-2, -1)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(scaled_scores_early)
-
-# %% tags=["nbval-check-output"]
-half = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
-print("late: ", scaled_scores(half, half).item())
-print("early:", scaled_scores_early(half, half).item())
-
-one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
-print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
+# %% nbgrader={"grade": false, "grade_id": "four_starts", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+four_starts = "B"
+### STUDENT GETS
+# four_starts = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %% [markdown]
-# One score of +∞ turns the *whole row* into NaN, and the NaN spreads to what is computed from the row.
+# The next cell prints the entropy of rows before training (for 32 equal weights it is log 32, about 3.47). Then it
+# trains the two models with large matrices: half a minute on one core. The stop button ends a training early.
+
+# %% mystnb={"image": {"alt": "Four rows with three ticks each over held-out bits per byte. Small matrices, without and with the root: all ticks between 3.30 and 3.34. Large matrices without the root: between 3.54 and 3.59. Large matrices with the root: between 3.33 and 3.42."}}
+from helpers.data.recorded import recorded
+from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
+
+windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
+plain_scores = lambda q, k: q @ k.mT
+
+def started(scores_of, large):
+    """A model before training, and the mean entropy of the rows of its last positions."""
+    torch.manual_seed(0)
+    model = ByteModel(ScaledHead(scores_of)).to(device())
+    to_queries, to_keys = model.mix.to_queries, model.mix.to_keys
+    if large:
+        for layer in (to_queries, to_keys):
+            torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
+    x = 0.1 * model.positions(model.tokens(windows))    # as training starts with them
+    rows = torch.softmax(scores_of(to_queries(x[:, -1:]), to_keys(x)), dim=-1)
+    return model, attention_entropy(rows).mean().item()
+
+bits = recorded("ladder")["result"]["bits"]
+runs = {"small matrices, not scaled": bits["02_queries_keys_values"],
+        "small matrices, scaled": bits["03_scaling"],
+        "large matrices, not scaled": bits["03 large, not scaled"],
+        "large matrices, scaled": bits["03 large, scaled"]}
+for name in runs:
+    large, scores_of = "large" in name, plain_scores if "not" in name else scaled_scores
+    model, entropy = started(scores_of, large)
+    print(f"{name}: mean entropy {entropy:.2f} nats before training")
+    if large:
+        print(f"    {measured(model, 3600)[0]:.2f} bits per byte after it")
+plots.runs({"three runs each": runs}, "held-out bits per byte")
+plt.gca().set_title("Only large matrices need the root")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One row for each way to start, one tick for each of our three runs, with seeds 0, 1 and 2; farther
+# left is better. The lines above the figure are from your machine, with seed 0.
+#
+# </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_four_starts", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("four_starts", four_starts)
+
+# %% [markdown]
+# **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
+# with or without it, and the models end alike. With large ones, rows start sharp without the root, and each of our
+# three runs without it ends more than a tenth of a bit above each run with it.
+#
+# The root gives a soft start, and it makes each step change the scores less. In our model neither effect is enough
+# alone ([Measured further](../../site/further.md#lesson-3), one run each). Other models do without the root:
+# [T5](https://arxiv.org/abs/1910.10683) [draws its initial query
+# matrix](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
+# with a standard deviation √d times smaller than that of the key matrix.
 
 # %% [markdown]
 # ## A head that loads but does not work
 #
 # Suppose you have the file of a published model and code for one of its heads. PyTorch loads its three matrices and
-# says `<All keys matched successfully>`, and all outputs have the right shape. But the numbers are wrong.
+# says `<All keys matched successfully>`, and all outputs have the right shape. But the numbers are wrong. **Code can
+# load and run and be wrong, and nothing complains.** So you need tests. Design one now, for attention that you can call
+# but not read.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `measured_scale`** &nbsp; ★★☆ · 10 minutes · 3 points
+#
+# `attend(q, k, v)` computes $\operatorname{softmax}(\beta\, q k^\top)\, v$ with a factor β that you do not know,
+# between 0.001 and 10. Find it: call `attend`, as often as you like, on q, k and v of your own choice, and return β, to
+# within 1 %, as a Python number or as a tensor with a single number. The function `attend` takes queries (b, t, d),
+# keys (b, s, d) and values of any width, in float32 or float64, on the CPU; d is given.
+#
+# Choose the vectors well. β is hidden behind a softmax, and you have seen what a softmax does to products that are too
+# far apart.
+#
+# <details><summary>Hint 1: make the weights visible</summary>
+#
+# With values that are the rows of the identity matrix, the output of `attend` *is* the row of weights. And two keys are
+# enough: which function of their two weights contains only the difference of the scores?
+#
+# </details>
+# <details><summary>Hint 2: two keys, with numbers</summary>
+#
+# Suppose the products of the query with two keys are 16 and 0, and the weights come out as 0.88 and 0.12. Their ratio
+# is about 7.4, which is e². So 16β = 2, and β is 1/8. But with β = 10 the same products would give the weights 1 and 0.
+# Which products are safe for every β between 0.001 and 10?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "measured_scale", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def measured_scale(attend, d):
+    """The factor β of an attention that computes softmax(β·q kᵀ) v, found by calling it.
+
+    attend: a function of q (b, t, d), k (b, s, d) and v (b, s, width).
+    It returns (b, t, width).
+    d: width of queries and keys.
+    Returns β, one number.
+    """
+    ### BEGIN SOLUTION
+    q, k = torch.zeros(1, 1, d), torch.zeros(1, 2, d)
+    q[..., 0] = k[0, 0, 0] = 1    # the products q·k are 1 and 0
+    first, second = attend(q, k, torch.eye(2)[None])[0, 0]
+    return (first / second).log()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_measured_scale", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(measured_scale)
+
+# %%
+from helpers.parts.attention import attention
+
+theirs = torch.nn.functional.scaled_dot_product_attention
+for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
+    print(f"{name}'s attention, d = 64: β = {float(measured_scale(attend, 64)):.3f}")
+
+# %% [markdown]
+# Lesson 2's attention does not scale, and PyTorch's multiplies by 1/8, which is $1/\sqrt{64}$.
 
 # %% [markdown]
 # <div class="card">
@@ -842,14 +769,8 @@ for parameter in head.parameters():
     torch.nn.init.normal_(parameter, std=48**-0.5)    # stands in for the file
 
 q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
-theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v)
-apart = (head(x) - theirs).abs().max().item()
+apart = (head(x) - theirs(q, k, v)).abs().max().item()
 print(f"largest difference from PyTorch's attention: {apart:.1g}")
-
-plain = q @ k.mT
-for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": plain}.items():
-    entropy = attention_entropy(torch.softmax(scores, dim=-1)).mean().item()
-    print(f"scores {name}: mean entropy {entropy:.2f} nats")
 
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
@@ -865,105 +786,67 @@ for name, scores in {"divided by √d": plain / math.sqrt(64), "as they are": pl
 # %% [markdown]
 # ## Your model so far
 #
-# The language model of lesson 2 used unscaled scores. Its d is 64, so your `scaled_scores_early` divides them by 8.
+# Lesson 2's model gets the root. Its matrices are small, so expect little.
 
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `third_rung`** &nbsp; 1 minute · no points
-#
-# The byte vectors start with a standard deviation of 0.1. How does the root change the [bits per
-# byte](../../site/glossary.md#bits-per-byte) of this model?
-#
-# - **A.** It saves more than a tenth of a bit: without it, one byte has nearly all of the weight from the first step
-#   on.
-# - **B.** It costs more than a tenth of a bit: an average with softer weights carries less information about the text.
-# - **C.** Hardly at all: the weights start soft either way.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "third_rung", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-third_rung = "C"
-### STUDENT GETS
-# third_rung = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% [markdown]
-# The next cell takes up to twenty seconds on one core. The stop button ends it early, and the model so far is kept.
-
-# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average lies at the line of order 0, near 4.5. Bare self-attention is at 3.6. Queries, keys and values lie near 3.76, and scaled scores on both sides of that, between 3.69 and 3.79; your own point is the rightmost of them. All are right of the line of order 1."}}
-from helpers.data.recorded import recorded
-from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
+# %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average is near 4.4, a little left of the line of order 0. Bare self-attention is near 3.5, at the line of order 1. Queries, keys, values and scaled scores are close together near 3.3. All are right of the lines of gzip and xz."}}
+from helpers.parts.scaling import scaled_scores    # the function from above
 
 ladder = Ladder(check)
-scores = ladder.own(scaled_scores_early)
+scores = ladder.own(scaled_scores)
 torch.manual_seed(0)
-ladder.climb(ByteModel(ScaledHead(scores)))    # lesson 2's head with your scores
+ladder.climb(ByteModel(ScaledHead(scores)))    # lesson 2's head with scaled scores
 ladder.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are our three
-# runs, one of them with your seed. Dashed lines: *order 0* knows only how frequent each byte is, *order 1* also the
-# byte before; *gzip* and *xz* compress files. [Lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)
-# discusses the lead of model 1.
+# runs. [Lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
 #
 # </div>
-
-# %% nbgrader={"grade": true, "grade_id": "check_third_rung", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("third_rung", third_rung)
-
-# %% [markdown]
-# How soft are the rows of weights before training? The next cell prints their mean entropy. For 32 equal weights the
-# entropy is log 32, about 3.47. In our model the byte vectors start small, and the initial matrices of `nn.Linear`
-# make queries and keys smaller still. The cell also trains two models with larger initial matrices, one of them with
-# the root. Their queries and keys start with components of standard deviation 1, and their scores with a standard
-# deviation of about 8 without the root and about 1 with it.
-
-# %%
-windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
-
-def started(scores_of, large):
-    """A model before training, and the mean entropy of its rows."""
-    torch.manual_seed(0)
-    model = ByteModel(ScaledHead(scores_of)).to(device())
-    to_queries, to_keys = model.mix.to_queries, model.mix.to_keys
-    if large:
-        for layer in (to_queries, to_keys):
-            torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    x = 0.1 * model.tokens(windows)    # the byte vectors as training starts with them
-    rows = torch.softmax(scores_of(to_queries(x), to_keys(x)), dim=-1)
-    return model, attention_entropy(rows).mean().item()
-
-for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
-    _, entropy = started(scores_of, large=False)
-    print(f"{name}, small matrices: mean entropy {entropy:.2f} nats")
-    model, entropy = started(scores_of, large=True)
-    bits, _ = measured(model, 4000)
-    runs = recorded("ladder")["result"]["bits"][f"03 large, {name}"]
-    print(f"{name}, large matrices: mean entropy {entropy:.2f} nats; "
-          f"{bits:.2f} bits per byte, our three runs {min(runs):.2f} to {max(runs):.2f}")
-
-# %% [markdown]
-# With small matrices, rows start almost even with or without the root. The root makes no clear difference: of our three
-# runs with the root, some end below and some above the runs without it. With large matrices, rows start sharp without
-# the root and soft with it. Every run with the root ends more than a tenth of a bit below every run without it.
 #
-# **When does the root matter?** In both experiments, at d = 64, every run that starts soft ends lower than every run
-# that starts sharp. If the components of queries and keys start near standard deviation 1, the root provides the soft
-# start. Smaller initial matrices can do the same: [T5](https://arxiv.org/abs/1910.10683) does not divide by √d, but
-# [draws its initial query
-# matrix](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
-# with a standard deviation √d times smaller than that of the key matrix.
+# The new row is where lesson 2's is, and the two samples read alike: *the* and *for* come out right, longer words do
+# not. The next gain comes with lesson 4's heads.
+
+# %% [markdown]
+# ## The same sentence, with the root
+#
+# **Lesson 2's map was too sharp.** It left out the root, with which this head of a published model was trained. Your
+# entropy says how many words share the weight of one.
+
+# %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
+from helpers.data.sentence import WORDS, queries_keys_values
+
+q, k, _ = queries_keys_values(head=7)    # (t, d) each, with d = 32
+maps = {"not scaled": torch.softmax(q @ k.mT, dim=-1),
+        "scaled": torch.softmax(scaled_scores(q, k), dim=-1)}
+plots.sentence_map(torch.stack(list(maps.values())), WORDS, list(maps))
+plt.show()
+for name, rows in maps.items():
+    spread = attention_entropy(rows).exp().mean().item()
+    to_muddy = rows[WORDS.index("bank"), WORDS.index("muddy")].item()
+    print(f"{name}: spread over {spread:.1f} of 12 words, "
+          f"bank gives {to_muddy:.2f} to muddy")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Rows are the words that look. Left, softmax of the plain products, as in lesson 2. Right, the
+# products are divided by √32. The words are read without their positions.
+#
+# </div>
+#
+# With the root, *bank* still looks most at *muddy*, but no longer only there. The output of this head is an average
+# again.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say how large a dot product of random vectors is and prove it; scale scores by the right root, also in half
-# precision; compute the gradient of a softmax without its Jacobian; and measure how soft a row of weights is.
+# You can say how large a dot product of random vectors is and prove it; compute the gradient of a softmax without its
+# Jacobian; measure how soft a row of weights is; and find out from the outside what an attention multiplies its scores
+# by. And you have seen a model that needs the root, and one that does not.
 #
-# **Three questions to think about**
+# **Two questions to think about**
 #
 # <details><summary>1. A classifier ends in a softmax too, and its scores are not divided by anything. Why does it
 # learn even when it is confidently wrong?</summary>
@@ -983,15 +866,6 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 # 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
-# <details><summary>3. Suppose the components of q and k have standard deviation σ instead of 1. What is the variance
-# of the scaled score?</summary>
-#
-# Each product of two components has variance σ²·σ² = σ⁴. The sum has variance dσ⁴, and the scaled score σ⁴. At σ = 3
-# that is $3^4 = 81$, and the softmax saturates although the scores are scaled. The root corrects for the width only.
-# The normalisation of [lesson 7](../07_transformer_block/07_transformer_block.ipynb) keeps the inputs of the
-# projections near standard deviation 1, but the two matrices may still grow.
-#
-# </details>
 #
 # **Further reading**
 #
@@ -1002,7 +876,6 @@ for name, scores_of in {"not scaled": plain_scores, "scaled": scores}.items():
 #   2023](https://arxiv.org/abs/2303.06296): entropy watched in large models.
 # - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): scores that stay
 #   within a bound, which the root does not guarantee.
-# - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740): what fits into 16 bits.
 #
 # **Next:** [lesson 4, *Multi-head attention*](../04_multi_head/04_multi_head.ipynb)
 

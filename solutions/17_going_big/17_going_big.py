@@ -16,9 +16,9 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | gradient accumulation (which you fix), checkpointing, a count of operations, the average of several workers, and a scaling law that predicts a training before it is run |
+# | **You will build** | scores that do not overflow in half precision, gradient accumulation (which you fix), checkpointing, a count of operations, the average of several workers, and a scaling law that predicts a training before it is run |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 85 minutes: five exercises, 18.5 points, and three predictions |
+# | **It takes** | about 95 minutes: six exercises, 22.5 points, and three predictions |
 # | **It computes** | for a few seconds in each cell that adds a row, seconds at most everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
@@ -254,6 +254,66 @@ table.measure("bfloat16", step, model, optimiser)
 # examples](https://github.com/pytorch/examples/issues/1196).
 
 # %% [markdown]
+# Loss scaling protects small numbers. Numbers can also be too large: **a product can overflow although the score would
+# fit.** The largest number in float16 is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself,
+# which becomes ∞. Divided by √64 = 8 it is only 12,800. (bfloat16 has the range for it, but its numbers near 12,800 are
+# 64 apart.)
+#
+# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. For 16 bits the division has to come first, as in
+# PyTorch's [general
+# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Return the scores $q k^\top / \sqrt d$, with or without an axis for heads, but divide **before** the product, so that
+# no intermediate number overflows. The check runs it in float16 too, on vectors whose products q·k are beyond 65,504.
+# The result must have the dtype of q and k. (Computing in float32 and converting the result back passes too.)
+#
+# <details><summary>Hint 1: two ways to divide</summary>
+#
+# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to divide?
+#
+# </details>
+# <details><summary>Hint 2: one query and one key, with numbers</summary>
+#
+# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The product is 384, and the score is 384/4,
+# which is 96. With `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96. Dividing by a Python
+# number keeps a tensor's type; `q /= 2` would change the caller's tensor.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "scaled_scores_early", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def scaled_scores_early(q, k):
+    """The scores of attention, divided before the product.
+
+    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
+    Both are of one floating-point type, and so is the result.
+    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
+    """
+    ### BEGIN SOLUTION
+    root = q.shape[-1] ** 0.25
+    return (q / root) @ (k / root).transpose(-2, -1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(scaled_scores_early)
+
+# %% tags=["nbval-check-output"]
+long_vectors = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
+print("divided after the product: ", (long_vectors @ long_vectors.mT / 8).item())
+print("divided before the product:", scaled_scores_early(long_vectors, long_vectors).item())
+
+one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
+print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
+
+# %% [markdown]
+# One infinite score turns the *whole row* into NaN, and the NaN spreads to all that is computed from it.
+
+# %% [markdown]
 # ## Fewer rows at a time
 #
 # The gradient of a sum is the sum of the gradients, and `.backward()` adds to what is in `.grad`. So cut the batch into
@@ -268,7 +328,7 @@ table.measure("bfloat16", step, model, optimiser)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
+# **Exercise 2 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
 #
 # Mend the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
 # mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be nothing but
@@ -373,7 +433,7 @@ four_checkpoints = "C"
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
+# **Exercise 3 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
 # Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
 # gradient, and when the block is used twice. The forward pass keeps only x, besides the block and its parameters; the
@@ -492,7 +552,7 @@ table.measure("checkpoints", step_in_parts, model, optimiser)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
+# **Exercise 4 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
 # Return the operations per token of lesson 9's model, with `depth` blocks of width e, a context of t and n possible
 # bytes: in the forward pass, and in training (forward and backward pass together).
@@ -612,7 +672,7 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `averaged`** &nbsp; ★★☆ · 6 minutes · 3 points
+# **Exercise 5 · `averaged`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Each worker has the gradients of the mean loss over its own tokens. Return the gradients of the mean over all tokens.
 # A worker without tokens does not count; its gradients are finite. The workers' own gradients stay unchanged.
@@ -743,7 +803,7 @@ else:
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 6 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Fit a power law to the losses: the least-squares line through their logarithms, found in any way. Sizes come in any
 # order; some may be equal, but at least two differ. If losses rise with the size, α is below 0.

@@ -17,11 +17,9 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
-    heavy,
     input_left_alone,
     normal,
     parameters,
-    size,
     values,
     with_larger,
 )
@@ -193,64 +191,73 @@ attention_entropy = exercise(
     ),
 )
 
-# ------------------------------------------------------------------------------------------- scaled scores
+# ------------------------------------------------------------------------------------------ measured_scale
+#
+# `attend` multiplies queries and keys by two drawn numbers whose product is the factor: neither of them is the answer.
+
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def vectors(*leading: int, t: int, s: int, d: int) -> Inputs:
-    """t queries and s keys, each d wide, with these axes in front."""
-    return lambda draw: (draw.normal(*leading, t, d), draw.normal(*leading, s, d))
+def attention_with(factor: float, d: int, share: float) -> Attend:
+    """Attention for vectors of width d that multiplies its scores by this factor, in part the queries: factor^share."""
+    on_queries, on_keys = factor**share, factor ** (1 - share)
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        for name, each in {"q": q, "k": k}.items():
+            if each.shape[-1] != d:
+                raise ValueError(f"attend was built for d = {d}; your {name} has the shape {tuple(each.shape)}")
+        return torch.softmax((on_queries * q) @ (on_keys * k).mT, dim=-1) @ v
+
+    return attend
 
 
-# no two sizes are alike, and none is the root of another: a root of the wrong size shows
-queries_and_keys = vectors(2, t=3, s=5, d=7)
-with_heads = vectors(2, 3, t=4, s=5, d=10)  # in a model that is 30 wide
-SMALL = {
-    "with a batch of one": vectors(1, t=3, s=4, d=5),
-    "with a single query": vectors(2, t=1, s=4, d=6),
-    "with a single key": vectors(2, t=3, s=1, d=6),
-    "with as many keys as queries": vectors(2, t=5, s=5, d=5),
-    "with d = 1": vectors(2, t=3, s=4, d=1),
-    "with queries of 0": lambda draw: (torch.zeros(2, 3, 6, device=draw.device), draw.normal(2, 4, 6)),
-}
+def with_factor(low: float, high: float, widths: tuple[int, int]) -> Inputs:
+    """Attention of a drawn width, whose factor is between low and high, and evenly spread in its logarithm; and d."""
+
+    def inputs(draw: Draw) -> tuple[Attend, int]:
+        d, share = draw.number(*widths), draw.uniform(0.3, 0.7).item()
+        power = draw.uniform(math.log(low), math.log(high)).item()
+        return attention_with(math.exp(power), d, share), d
+
+    return inputs
 
 
-def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Half precision, 64 wide, entries between 60 and 84: q·k/√8 is beyond 65,504 for every pair, q·k/8 well below.
+SATURATED = (
+    "Remember: when the products q·k differ too much, one weight is 0 in float32; when they are almost the same, the"
+    " weights are equal up to rounding. You choose q and k, so you choose the products."
+)
 
-    So half of the division is not enough. Each vector has one sign, drawn, so that scores of both signs occur.
-    """
-
-    def vectors(count):
-        signs = 2.0 * draw.mask(0.5, 2, count, 1) - 1.0
-        return (draw.uniform(60, 84, 2, count, 64) * signs).half()
-
-    return vectors(3), vectors(5)
-
-
-scaled_scores_early = exercise(
-    "scaled_scores_early",
+measured_scale = exercise(
+    "measured_scale",
     stars=2,
-    minutes=8,
-    given=queries_and_keys,
-    also=SMALL,
-    larger=case(
-        heavy(size(9, 13), size(24, 33), size(66, 80)),
-        heavy(size(9, 13), size(34, 49), size(66, 80)),
-    ),
+    minutes=10,
+    given=with_factor(0.1, 0.6, (5, 10)),
+    also={
+        "for wide vectors": with_factor(0.04, 0.2, (50, 90)),
+        "for d = 1": with_factor(0.5, 0.9, (1, 2)),
+        "for d = 2": with_factor(1.2, 2.0, (2, 3)),
+    },
+    larger=with_factor(6, 10, (700, 1000)),
     aspects=(
-        values(1, axes="b t s", picture=True, dtype=True),
+        values(1.5, accepts="number", rtol=1e-2, atol=0.0),
         values(
-            0.5,
-            given=with_heads,
-            also={"with a single head": vectors(1, 1, t=3, s=4, d=6)},
-            name="several heads",
-            axes="b h t s",
+            0.75,
+            given=with_factor(0.001, 0.004, (9, 20)),
+            name="small factors",
+            accepts="number",
+            rtol=1e-2,
+            atol=0.0,
+            missed=SATURATED,
         ),
-        gradient(0.5),
-        # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
-        values(1, given=large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
-        input_left_alone(0.5),
-        any_device(0.5),
+        values(
+            0.75,
+            given=with_factor(6, 10, (9, 20)),
+            name="large factors",
+            accepts="number",
+            rtol=1e-2,
+            atol=0.0,
+            missed=SATURATED,
+        ),
     ),
 )
 
@@ -338,6 +345,6 @@ ported_head = exercise(
 LESSON = Lesson(
     "03_scaling",
     "Scaling",
-    (score_variance, softmax_backward, attention_entropy, scaled_scores_early, ported_head),
+    (score_variance, softmax_backward, attention_entropy, measured_scale, ported_head),
     predictions_of("03_scaling"),
 )

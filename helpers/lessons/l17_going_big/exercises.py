@@ -10,12 +10,85 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, fill, kind_of, projected, together
+from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, Inputs, fill, kind_of, projected, together
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Kind, Lesson
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import Part, all_of, exercise, heavy, input_left_alone, normal, size
+from helpers.exercises.spec import (
+    Part,
+    all_of,
+    any_device,
+    case,
+    exercise,
+    gradient,
+    heavy,
+    input_left_alone,
+    normal,
+    size,
+    values,
+)
 from helpers.exercises.tensor_names import in_case
+
+# ------------------------------------------------------------------------------------------- scaled_scores_early
+
+
+def vectors(*leading: int, t: int, s: int, d: int) -> Inputs:
+    """t queries and s keys, each d wide, with these axes in front."""
+    return lambda draw: (draw.normal(*leading, t, d), draw.normal(*leading, s, d))
+
+
+# no two sizes are alike, and none is the root of another: a root of the wrong size shows
+queries_and_keys = vectors(2, t=3, s=5, d=7)
+with_heads = vectors(2, 3, t=4, s=5, d=10)  # in a model that is 30 wide
+SMALL = {
+    "with a batch of one": vectors(1, t=3, s=4, d=5),
+    "with a single query": vectors(2, t=1, s=4, d=6),
+    "with a single key": vectors(2, t=3, s=1, d=6),
+    "with as many keys as queries": vectors(2, t=5, s=5, d=5),
+    "with d = 1": vectors(2, t=3, s=4, d=1),
+    "with queries of 0": lambda draw: (torch.zeros(2, 3, 6, device=draw.device), draw.normal(2, 4, 6)),
+}
+
+
+def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Half precision, 64 wide, entries between 60 and 84: q·k/√8 is beyond 65,504 for every pair, q·k/8 well below.
+
+    So half of the division is not enough. Each vector has one sign, drawn, so that scores of both signs occur.
+    """
+
+    def vectors(count):
+        signs = 2.0 * draw.mask(0.5, 2, count, 1) - 1.0
+        return (draw.uniform(60, 84, 2, count, 64) * signs).half()
+
+    return vectors(3), vectors(5)
+
+
+scaled_scores_early = exercise(
+    "scaled_scores_early",
+    stars=2,
+    minutes=8,
+    given=queries_and_keys,
+    also=SMALL,
+    larger=case(
+        heavy(size(9, 13), size(24, 33), size(66, 80)),
+        heavy(size(9, 13), size(34, 49), size(66, 80)),
+    ),
+    aspects=(
+        values(1, axes="b t s", picture=True, dtype=True),
+        values(
+            0.5,
+            given=with_heads,
+            also={"with a single head": vectors(1, 1, t=3, s=4, d=6)},
+            name="several heads",
+            axes="b h t s",
+        ),
+        gradient(0.5),
+        # half precision keeps 11 bits: one rounding is up to 0.05 %, and there are several
+        values(1, given=large_halves, name="half precision", axes="b t s", rtol=5e-3, atol=0.0, dtype=True),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
 
 # ----------------------------------------------------------------------------------------- accumulated_gradients
 
@@ -83,8 +156,8 @@ def gradients_of(answer: Answer, draw: Draw, batch: Rows, stale: bool) -> dict[s
             f" through the model at once. At most {fit} fit."
         )
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-    for name, gradient in gradients.items():
-        if gradient is None:
+    for name, found in gradients.items():
+        if found is None:
             raise Fault(f"After your function the parameter {name} has no gradient in .grad.")
     return {f"the gradient of {name}": gradient for name, gradient in gradients.items()}
 
@@ -274,19 +347,19 @@ def checkpointing(name: str, points: float, cases: dict[str, dict], random: bool
 
     def probe(answer, draw):
         results = {}
-        for case, settings in cases.items():
-            tensors = both_passes(answer, draw.named(case), **settings)
+        for title, settings in cases.items():
+            tensors = both_passes(answer, draw.named(title), **settings)
             for which in [which for which in tensors if (which == RANDOM) == random]:
-                tensor = projected(tensors[which], draw) if case == LARGER else tensors[which]
-                results[named(which, case)] = tensor
+                tensor = projected(tensors[which], draw) if title == LARGER else tensors[which]
+                results[named(which, title)] = tensor
         return results
 
-    def named(which: str, case: str) -> str:
-        return in_case(LARGER, which) if case == LARGER else f"{which}, {case}"
+    def named(which: str, title: str) -> str:
+        return in_case(LARGER, which) if title == LARGER else f"{which}, {title}"
 
     if random:
         return Aspect(name, points, probe, side=True, missed=GO_ON)
-    outputs = {named(OUTPUT, case): Kind.VALUE for case in cases}
+    outputs = {named(OUTPUT, title): Kind.VALUE for title in cases}
     return Aspect(name, points, probe, rtol=1e-3, atol=1e-4, kind=Kind.ASKED_GRADIENT, kinds=outputs)
 
 
@@ -611,6 +684,6 @@ fit_power_law = exercise(
 LESSON = Lesson(
     "17_going_big",
     "Going big",
-    (accumulated_gradients, checkpointed, flops_per_token, averaged, fit_power_law),
+    (scaled_scores_early, accumulated_gradients, checkpointed, flops_per_token, averaged, fit_power_law),
     predictions_of("17_going_big"),
 )

@@ -9,9 +9,9 @@ import pytest
 import torch
 from lesson_harness import numbers, printed
 
-from helpers.authoring.build.lesson_source import sources
+from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
-from helpers.parts import big
+from helpers.parts import big, scaling
 
 SOURCE = sources(["17_going_big"])[0]
 
@@ -151,3 +151,75 @@ def test_the_hints_and_answers_count_right():
     assert big.flops_per_token(2, 1, 3, 5)[0] == 2 * (48 + 10) + 12 + 12 == 116 + 24 == 140
     assert big.averaged([[torch.tensor(2.0)], [torch.tensor(10.0)]], [3, 1]) == [torch.tensor(4.0)]
     assert big.fit_power_law([1, math.exp(2)], [math.exp(3), math.exp(1)]) == pytest.approx((math.exp(3), 1))
+
+
+# ----------------------------------------------------------------------------------- scores in half precision
+
+
+@pytest.fixture(scope="module")
+def early_scores():
+    return Answers(SOURCE).make("scaled_scores_early")
+
+
+def normal(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("heads", [(), (1,), (3,)])
+def test_scores_that_are_divided_early_are_those_of_pytorchs_attention(early_scores, heads, dtype, tolerance):
+    for b, t, s, d in [(2, 3, 5, 7), (1, 1, 1, 1), (1, 6, 1, 16), (3, 1, 4, 2), (2, 8, 8, 64)]:
+        q, k = normal(b, *heads, t, d, seed=1, dtype=dtype), normal(b, *heads, s, d, seed=2, dtype=dtype)
+        v = torch.eye(s, dtype=dtype).expand(b, *heads, s, s)  # values that give the weights away
+        weights = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        found = torch.softmax(early_scores(q, k), dim=-1)
+        torch.testing.assert_close(found, weights, rtol=tolerance, atol=tolerance)
+
+
+def test_both_ways_of_scaling_have_the_same_gradients(early_scores):
+    q = normal(2, 3, 7, seed=1, dtype=torch.float64).requires_grad_()
+    k = normal(2, 5, 7, seed=2, dtype=torch.float64).requires_grad_()
+    late, early = (
+        torch.autograd.grad(scores(q, k).square().sum(), (q, k)) for scores in (scaling.scaled_scores, early_scores)
+    )
+    for one, other in zip(late, early, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_half_precision_overflows_late_and_not_early(early_scores):
+    q = torch.full((1, 2, 64), 40.0, dtype=torch.float16)
+    assert scaling.scaled_scores(q, q).isinf().all()
+    early = early_scores(q, q)
+    assert early.dtype == torch.float16
+    torch.testing.assert_close(early.float(), torch.full((1, 2, 2), 12_800.0), rtol=2e-3, atol=0)
+    assert [torch.finfo(dtype).eps * 2**13 for dtype in (torch.float16, torch.bfloat16)] == [8, 64], "from 8,192 on"
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float16, 4e-3), (torch.bfloat16, 3e-2)])
+def test_both_ways_of_scaling_agree_in_half_precision_while_nothing_overflows(early_scores, dtype, tolerance):
+    q, k = normal(2, 3, 7, seed=1), normal(2, 5, 7, seed=2)
+    exact = q @ k.mT / math.sqrt(7)
+    for way in (scaling.scaled_scores, early_scores):
+        scores = way(q.to(dtype), k.to(dtype))
+        assert scores.dtype == dtype
+        torch.testing.assert_close(scores.float(), exact, rtol=tolerance, atol=tolerance)
+
+
+def test_dividing_both_sides_rounds_more_and_keeps_smaller_components(early_scores):
+    q, k = (normal(400, 64, seed=seed, dtype=torch.float16) for seed in (1, 2))
+    exact = q.double() @ k.double().T / 8
+    both, one = ((s.double() - exact).abs().mean() for s in (early_scores(q, k), (q / 8) @ k.T))
+    assert both > 1.5 * one
+    small = torch.tensor(1e-7, dtype=torch.float16)
+    assert small / 8 == 0 and small / 64**0.25 > 0
+
+
+def test_the_small_case_of_the_hint_gives_the_numbers_that_it_says(early_scores):
+    q, k = torch.full((1, 1, 16), 4.0), torch.full((1, 1, 16), 6.0)
+    assert early_scores(q, k).item() == 96 and (q @ k.mT).item() == 384
+
+
+def test_the_lesson_shows_an_overflow_and_a_row_of_nan():
+    text = printed(SOURCE, "one_too_large")
+    assert "after the product:  inf" in text and "before the product: 12800.0" in text and text.count("nan") == 3
+    assert 64 * 40 * 40 == 102_400 and torch.finfo(torch.float16).max == 65_504
