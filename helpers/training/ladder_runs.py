@@ -112,7 +112,7 @@ def plain_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 
 def large_scores(scores: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> ByteModel:
-    """Lesson 3's model with queries and keys whose components have the standard deviation 1 before the first step.
+    """Lesson 3's model with queries and keys whose components have the standard deviation 1.4 before the first step.
 
     scores: a function of q (b, t, d) and k (b, s, d) that returns (b, t, s).
     """

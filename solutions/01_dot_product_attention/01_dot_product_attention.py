@@ -9,12 +9,12 @@
 #
 # *A weighted average that picks its own weights*
 #
-# In a transformer such as GPT-2, information passes from one word to another by a single operation, self-attention. It
-# compares a word's vector with every vector in the sentence, and replaces it with a weighted average of them all. This
-# lesson builds the simplest form of it from dot products.
+# In a transformer such as GPT-2, information passes from one word to another by a single operation, self-attention. In
+# its simplest form, which this lesson builds from dot products, it compares a word's vector with every vector in the
+# sentence, and replaces it with a weighted average of them all.
 #
 # The course has a second subject: **code that runs, trains, scores well and is wrong.** Self-attention is three lines
-# of code, and most wrong versions of them raise no error. This lesson ends with one of those, and with the picture that
+# of code, and many wrong versions of them raise no error. This lesson ends with one of those, and with the picture that
 # gives it away.
 #
 # | | |
@@ -192,8 +192,8 @@ plt.show()
 # </div>
 #
 # **The ratings alone give back both features**, and predict ratings that were not used in training: the error is 0.22
-# there, against 1.46 for always predicting 0. That each axis is one feature is owed to these data: [with
-# others](../../site/further.md#lesson-1) each is a mixture of both.
+# there, against 1.46 for always predicting 0. Each axis is one feature only because of these data: [with
+# others](../../site/further.md#lesson-1) it is a mixture of both.
 #
 # This is **matrix factorisation**: *give every object a vector, let dot products be the scores, and learn the vectors
 # from known scores.* Figure 3 of [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
@@ -204,7 +204,7 @@ plt.show()
 #
 # For words, the ratings become a table of company: how much more often two words occur near each other in Python's
 # reference manual than chance would have it. (An entry is the logarithm of that ratio, or 0 where it is negative:
-# *positive pointwise mutual information*.) Factorise this table as you factorised the ratings, and keep one vector per
+# *positive pointwise mutual information*.) Factorise this table, here by an SVD, and keep one vector per
 # word. Words that keep the same company get similar vectors, so now a dot product says how alike the company is.
 #
 # Each vector has e = 40 components and is scaled to length 2. So every score is 4 cos θ, and the largest possible is 4,
@@ -218,7 +218,7 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# No dictionary was used, yet *tuple* scores highest with *list*. But equal company is not equal meaning: with
+# No dictionary was used, yet the best match for *list* is *tuple*. But equal company is not equal meaning: with
 # *integer*, *point* scores even higher than *float*.
 #
 # ## From pairs to a sentence
@@ -557,8 +557,8 @@ for name, (side, itself) in zip(("attention", "equal weights"), counts.tolist())
 # **The phrase decides, and *apple* remains *apple*.** Before attention its scores with *fruit* and *microsoft* are
 # nearly equal. After it, all sixteen outputs are on the side of their phrase, if only by a small step. Equal weights
 # would do that, too, but they lose the word: their average is nearest to *apple* in only one phrase of sixteen. The dot
-# products keep more than half of the weight on it. ([Measured further](../../site/further.md#lesson-1): *set*, a verb
-# and a type.)
+# products keep more than half of the weight on it. (Of a dozen words we tried, *apple* is the
+# clearest. [Measured further](../../site/further.md#lesson-1): *set*, a verb and a type.)
 
 # %% [markdown]
 # ## One sentence through the course
@@ -706,7 +706,7 @@ for function in (self_attention, running_sum):
 #
 # - *order 0* counts how frequent each byte is in the training text;
 # - *order 1* counts how often each byte follows the one before it;
-# - *gzip* and *xz* answer the same question: by how many bits per byte does the compressed file grow when the held-out
+# - *gzip* and *xz* are file compressors: by how many bits per byte does the compressed file grow when the held-out
 #   text is appended?
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is on the line of order 1, near 3.5. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
@@ -761,7 +761,7 @@ show_player("average")
 # byte, against 3.53 ([Measured further](../../site/further.md#lesson-1), for when you have solved it). But some of its
 # outputs are **outside** the hull.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are outside the hull, one of them far away, and a third is on its edge."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are clearly outside the hull, one of them far away, and a third is just outside its upper edge."}}
 as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
 plots.hull_picture(points[0], as_given[0])
 plt.gca().set_title("As given: outputs outside the hull")
@@ -820,7 +820,7 @@ check(hurried_attention)
 # <details><summary>What was wrong, and why no error was raised</summary>
 #
 # `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
-# the outputs were no longer averages. In the figure, the two outputs outside the hull came from rows that added up to
+# the outputs were no longer averages. In the figure, the two far outside the hull came from rows that added up to
 # 2.5 and 1.7. Both t axes have the same length, so the shapes were right.
 #
 # Dividing each row by its sum afterwards would give averages, but with wrong weights. Transposing the weights would
@@ -833,7 +833,7 @@ check(hurried_attention)
 #
 # You can explain why a dot product measures a match; learn vectors from known ratings; turn scores into weights with a
 # numerically stable softmax; write self-attention as two matrix products; measure whether a function depends on order;
-# and see in a picture when an average is none.
+# and see in a picture when an *average* is not one.
 #
 # **Three questions to think about**
 #

@@ -19,7 +19,7 @@
 # |---|---|
 # | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; a query matrix and a key matrix written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
-# | **It takes** | about 85 minutes: five exercises, 17 points, and four predictions |
+# | **It takes** | about 85 minutes: five exercises, 17 points, and three predictions |
 # | **It computes** | in seconds on a laptop; the longest training takes up to twenty seconds and may be stopped |
 #
 # The letters used for shapes are listed in the [table of notation](../../site/notation.md).
@@ -102,8 +102,8 @@ check.prediction("mutual", mutual)
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# The weights need not be symmetric, because each row has its own softmax. The scores are symmetric, however:
-# $x_i \cdot x_j = x_j \cdot x_i$. That is too strict: a noun and its verb may need to prefer each other.
+# That is too strict: a noun and its verb may need to prefer each other. The scores are also symmetric,
+# $x_i \cdot x_j = x_j \cdot x_i$. (The weights need not be, because each row has its own softmax.)
 
 # %% [markdown]
 # ## A dictionary with soft matches
@@ -451,7 +451,7 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 #
 # Write the module. Its only parameters are the weights of the three layers, and no two layers share weights. For the
 # attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a correct solution of
-# exercise 3, so a mistake in yours has no effect here. A call must not depend on earlier calls.
+# exercise 3, so a mistake in yours has no effect here. The module must not keep anything from one call for the next.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -556,7 +556,7 @@ plt.show()
 #
 # </div>
 #
-# One matrix cannot do it: of a noun and its verb, at least one gives itself as much weight as the other, or more. That
+# One matrix cannot do it: either the noun or the verb gives itself at least as much weight as it gives the other. That
 # this is the obstacle, and not the number of parameters, is tested in [Measured
 # further](../../site/further.md#lesson-2).
 #
@@ -744,7 +744,7 @@ check.prediction("fewest_columns", fewest_columns)
 # %% [markdown]
 # ## The same sentence, with queries and keys
 #
-# **In a trained model, words do prefer each other.** Lesson 1 drew the weights of one sentence from its word vectors
+# **With trained matrices, words do prefer each other.** Lesson 1 drew the weights of one sentence from its word vectors
 # alone. The next cell adds those of one head of
 # [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), a published model.
 
@@ -761,11 +761,12 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Rows are the words that look. Your `attention` makes both maps. MiniLM also scales its scores
-# (lesson 3) and adds positions (lesson 6). Neither is done here. The head is in MiniLM's first block.
+# (lesson 3) and adds positions (lesson 6). Neither is done here, so MiniLM's own weights are much softer. The
+# head, in MiniLM's first block, was chosen for *bank* and *muddy*.
 #
 # </div>
 #
-# *bank* now looks almost only at *muddy*, the word that says which kind of bank it is, and *muddy* almost only at
+# Here *bank* looks almost only at *muddy*, the word that says which kind of bank it is, and *muddy* almost only at
 # *bank*. With one vector for both roles this is impossible. Without positions the head cannot tell the two words *the*
 # apart: their rows are equal.
 
@@ -816,7 +817,7 @@ ladder.show()
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# **Learned queries, keys and values are worth a fifth of a bit.** In our three runs, 3.53 bits per byte become 3.32 or
+# **Learned queries, keys and values are worth a fifth of a bit.** In our three runs, 3.53 bits per byte fall to 3.32 or
 # less. Lesson 1's model is no better than *order 1*, a table of byte pairs. Yours is the first to beat this table.
 # The samples hardly differ to the eye: letters follow each other as they do in English, and only short words come out
 # whole.

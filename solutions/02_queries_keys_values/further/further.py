@@ -20,6 +20,8 @@ from helpers.data.toy.phrases import ASKS, phrases
 from helpers.data.vectors import word_vectors
 from helpers.parts.attention import SingleHeadAttention, attention
 
+plots.use_course_style()
+
 vocabulary, vectors = word_vectors()  # (n, e) with e = 40
 
 

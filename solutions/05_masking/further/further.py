@@ -18,6 +18,8 @@ from helpers import plots
 from helpers.data.vectors import word_vectors
 from helpers.parts.masks import causal_mask, masked_softmax
 
+plots.use_course_style()
+
 # %% [markdown]
 # ## A batch of three sentences
 #

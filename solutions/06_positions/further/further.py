@@ -23,6 +23,8 @@ from torch import nn
 from helpers import plots
 from helpers.parts.positions import PositionEmbedding, relative_bias, rotate, sinusoidal_encoding
 
+plots.use_course_style()
+
 class TwoBack(nn.Module):
     """(b, t) letters in, (b, t, 8) logits for the letter two positions back out."""
 
