@@ -204,7 +204,7 @@ plt.show()
 #
 # For words, the ratings become a table of company: how much more often two words occur near each other in Python's
 # reference manual than chance would have it. (An entry is the logarithm of that ratio, or 0 where it is negative:
-# *positive pointwise mutual information*.) Factorise this table, here by an SVD, and keep one vector per
+# *positive pointwise mutual information*.) Factorise this table, too, and keep one vector per
 # word. Words that keep the same company get similar vectors, so now a dot product says how alike the company is.
 #
 # Each vector has e = 40 components and is scaled to length 2. So every score is 4 cos θ, and the largest possible is 4,
@@ -693,9 +693,10 @@ for function in (self_attention, running_sum):
 # %% [markdown]
 # ## Your model so far
 #
-# From here to lesson 9, one small language model grows out of your functions. It reads a *window* of 32 bytes from
-# Python's reference manual, and each position predicts the byte after it. Bytes become learned vectors of e = 64
-# numbers, your `raw_weights` and `row_softmax` mix them, and a linear map and a softmax make probabilities.
+# From here to lesson 9 (lesson 8 pauses), one small language model grows out of your functions. It reads a *window*
+# of 32 bytes from Python's reference manual, and each position predicts the byte after it. Bytes become learned
+# vectors of e = 64 numbers, your `raw_weights` and `row_softmax` mix them, and a linear map and a softmax make
+# probabilities.
 #
 # **Causal windows and positions are given: each position sees the bytes up to its own, and where they are.** Lessons 5
 # and 6 open this box.
@@ -727,8 +728,8 @@ ladder.show()
 # </div>
 #
 # **It knows which byte follows which, and nothing else.** Its score is that of *order 1*, the table of pairs, and of
-# the same model without self-attention. Its sample has spaces and likely pairs of letters, and hardly a word. The start
-# page collects your scores; `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
+# the same model without self-attention. Its sample has spaces and likely pairs of letters, and few whole words. The
+# start page collects your scores; `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 
 # %% [markdown]
 # ## The same function, written in a hurry

@@ -10,7 +10,8 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the root. This lesson derives the root, shows what goes wrong without it, and then asks when it matters.
+# except $\sqrt d$, “the root” for short. This lesson derives it, shows what goes wrong without it, and then asks
+# when it matters.
 #
 # | | |
 # |---|---|
@@ -92,14 +93,15 @@ for d in (4, 64, 1024):
 # 0 and variance 1**. Take the product of component a of q and component a of k. The mean of a product of independent
 # random variables is the product of their means:
 #
-# $$\mathbb{E}[q_a k_a] \;=\; \mathbb{E}[q_a]\;\mathbb{E}[k_a] \;=\; 0 \cdot 0 \;=\; 0 ,$$
+# $$\mathbb{E}[q_a k_a] \;=\; \mathbb{E}[q_a]\;\mathbb{E}[k_a] \;=\; 0 \cdot 0 \;=\; 0 .$$
 #
 # With mean 0, the variance is the mean of the square, so $\mathbb{E}[q_a^2] = \mathbb{E}[k_a^2] = 1$, and
 #
 # $$\operatorname{Var}(q_a k_a) \;=\; \mathbb{E}[q_a^2 k_a^2] \;=\; \mathbb{E}[q_a^2]\;\mathbb{E}[k_a^2]
 # \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
-# A score is the sum of d such products. Means of a sum add up, and so do variances of independent terms:
+# A score is the sum of d such products. The mean of a sum is the sum of the means, and for
+# independent terms the same holds for variances:
 #
 # $$\mathbb{E}[q \cdot k] \;=\; \sum_{a=0}^{d-1} \mathbb{E}[q_a k_a] \;=\; 0,
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
@@ -251,7 +253,7 @@ bars(weights)
 # model of width e often has h heads of width d = e/h each. Dividing by √e is an easy mistake. It makes all scores too
 # small by a factor of √h, and raises no error.
 #
-# Move the width and watch the largest weight, first without the division, then with it:
+# Change the width in the player and watch the largest weight, first without the division, then with it:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -380,8 +382,8 @@ check.prediction("saturated_gradient", saturated_gradient)
 # $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
 # \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
 #
-# By the chain rule it is $(1/p_m)\, \partial p_m / \partial z_j$, so multiply by $p_m$. All s² derivatives together
-# form one matrix, the [**Jacobian**](../../site/glossary.md#jacobian):
+# By the chain rule the left side equals $(1/p_m)\, \partial p_m / \partial z_j$. Multiply both sides by $p_m$. All s²
+# derivatives together form one matrix, the [**Jacobian**](../../site/glossary.md#jacobian):
 #
 # $$\frac{\partial p_m}{\partial z_j} \;=\; p_m\,(\delta_{mj} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
@@ -440,9 +442,9 @@ def softmax_backward(p, g):
 check(softmax_backward)
 
 # %% [markdown]
-# **A key without weight gets no gradient, even if it is the right one.** Your formula says why. If $g_j$ is below the
-# weighted average of g, more weight on key j would lower the loss. Gradient descent then raises the score of key j, but
-# in proportion to the weight that the key already has.
+# **A key with hardly any weight gets hardly any gradient, even if it is the right one.** Your formula says why. If
+# $g_j$ is below the weighted average of g, more weight on key j would lower the loss. Gradient descent then raises the
+# score of key j, but in proportion to the weight that the key already has.
 #
 # The next figure adds a third key. Feed your function the rows of the identity matrix, and it returns the Jacobian, row
 # by row.
@@ -530,7 +532,7 @@ def attention_entropy(weights):
 check(attention_entropy)
 
 # %% [markdown]
-# Over how many of its eight keys does the first figure's query spread its weight?
+# Back to the first figure: over how many of the eight keys does each of its three queries spread its weight?
 
 # %%
 for d, (query, keys) in drawn.items():
@@ -545,7 +547,7 @@ for d, (query, keys) in drawn.items():
 # So far nothing has been trained. Take the language model of lesson 2, whose d is 64, and train it four ways: with
 # small or with large initial matrices for queries and keys, and with or without the root. The small matrices are those
 # that `nn.Linear` draws. With the large ones, the components of queries and keys start at a standard deviation of about
-# 1.4, near the 1 of the derivation.
+# 1.4; the derivation assumed 1.
 
 # %% [markdown]
 # <div class="card">
@@ -621,8 +623,8 @@ check.prediction("four_starts", four_starts)
 # with or without it, and the models end alike. With large ones, rows start sharp without the root, and each of our
 # three runs without it ends more than a tenth of a bit above each run with it.
 #
-# The root gives a soft start, and it makes each step change the scores less. In our model neither effect is enough
-# alone ([Measured further](../../site/further.md#lesson-3), one run each). Other models do without the root:
+# The root does two things: rows start soft, and each training step moves the scores less. In our model neither is
+# enough alone ([Measured further](../../site/further.md#lesson-3), one run each). Other models do without the root:
 # [T5](https://arxiv.org/abs/1910.10683) [draws its initial query
 # matrix](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
 # with a standard deviation √d times smaller than that of the key matrix.
@@ -775,9 +777,9 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `scale=False` is the default, and nothing here ever passes `scale=True`. With d = 64 the scores are √64 = 8 times what
-# the matrices were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not hold it,
-# and `load_state_dict` cannot notice. Hugging Face's [early PyTorch version of
+# `scale=False` is the default, and nothing here ever passes `scale=True`. With d = 64 the scores are √64 = 8 times
+# what the matrices were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not
+# hold it, and `load_state_dict` cannot notice. Hugging Face's [early PyTorch version of
 # GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
 # (2019) has the same default; its `GPT2Model` passes `scale=True` to every block.
 #
@@ -805,7 +807,7 @@ ladder.show()
 #
 # </div>
 #
-# The new row is where lesson 2's is, and the two samples read alike: *the* and *for* come out right, longer words do
+# The new row is where lesson 2's is, and the two samples read alike: *the* and *at* come out right, longer words do
 # not. The next gain comes with lesson 4's heads.
 
 # %% [markdown]
@@ -844,7 +846,7 @@ for name, rows in maps.items():
 #
 # You can say how large a dot product of random vectors is and prove it; compute the gradient of a softmax without its
 # Jacobian; measure how soft a row of weights is; and find out from the outside what an attention multiplies its scores
-# by. And you have seen a model that needs the root, and one that does not.
+# by. And you have seen one model that needs the root when its matrices start large, and not when they start small.
 #
 # **Two questions to think about**
 #

@@ -11,9 +11,9 @@
 #
 # A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
 # you have built so far, every position looks at every other, so all positions but the last already see the token that
-# they should predict. On the ladder, a box has hidden it from your models; now you open the box. A **mask** says for
-# each pair of positions whether one may look at the other, and the forbidden attention weights become exactly zero. Two
-# tests then look for leaks.
+# they should predict. In *Your model so far*, code that you have not seen has hidden it from your models; now you write
+# that code. A **mask** says for each pair of positions whether one may look at the other, and the forbidden attention
+# weights become exactly zero. Two tests then look for leaks.
 #
 # | | |
 # |---|---|
@@ -56,7 +56,7 @@ check = start("05_masking")
 # After *m* the answer is *a*; after *m a* it is *s*. Inputs and targets are the same tokens, **shifted by one**. In a
 # batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
 #
-# `finished_masks` holds the solutions of exercises 1 to 4. Do not use it before exercise 5.
+# `finished_masks` holds finished solutions. Do not use it before exercise 5.
 
 # %% [markdown]
 # <div class="card">
@@ -410,8 +410,8 @@ print(torch.softmax(nothing, dim=-1))
 # of 0, but 0 · NaN is NaN. So it reaches all outputs, the loss, and with the gradient the parameters.
 #
 # A finite fill value in place of −∞ avoids the NaN. But then the row becomes a plain average over everything, the
-# future included. No real position reads it, but every leak test will complain. So we want a row of zeros, which
-# depends on no input.
+# future included. No real position reads it, but its output depends on the future, which a test for leaks would
+# report. So we want a row of zeros, which depends on no input.
 
 # %% [markdown]
 # <div class="card">
@@ -420,7 +420,7 @@ print(torch.softmax(nothing, dim=-1))
 #
 # Compute the softmax over the entries that may be seen. A hidden entry gets a weight of 0, even if its score is far
 # above the visible scores. A fully masked row gets all zeros, and its gradient is zero, never NaN. The scores may be
-# large and of any floating type, and the result has the same type: float16 for float16.
+# large and of any floating type, and the result has that type.
 #
 # <details><summary>Hint 1: two steps</summary>
 #
@@ -612,8 +612,8 @@ for name, losses in by_position.items():
 #
 # </div>
 #
-# A model that writes is always at position 11: the next input does not exist yet. There the model without a mask is
-# worse than a blind guess.
+# A model that writes is always where position 11 is: the next input does not exist yet. There the model without a
+# mask is worse than a blind guess.
 
 # %% [markdown]
 # ## One pass, all answers
@@ -672,14 +672,14 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
 #
-# Let b = 2, t = 2, e = f = 1, and let the model be $y_0 = x_0$, $y_1 = -3 x_0 + x_1^2$. The inputs are (1, 5) and (1,
+# Let b = 2, t = 2, e = 1, and let the model be $y_0 = x_0$, $y_1 = -3 x_0 + x_1^2$. The inputs are (1, 5) and (1,
 # −7).
 #
 # - Output 0 has the slope 1 with respect to input 0 and 0 with respect to input 1, in both sequences.
 # - Output 1 has the slope −3 with respect to input 0. With respect to input 1 it has the slope 10 in the first sequence
 #   and −14 in the second.
 #
-# The map is ((1, 0), (3, 14)). With f = 2 components there would be two such maps; in each cell, the larger value
+# The map is ((1, 0), (3, 14)). With two output components there would be two such maps; in each cell, the larger value
 # counts.
 #
 # </details>
@@ -753,8 +753,8 @@ for name, leak in leaks.items():
 # </div>
 #
 # In `masked_after` every forbidden *weight* is zero, and still the outputs depend on the future: all visible weights of
-# a row share one denominator, and the hidden scores are in it. Masking late only shrinks a row. The one number by which
-# it shrinks, the sum of the visible weights, still depends on the future. **Can a model read a secret from one
+# a row share one denominator, and the hidden scores are in it. Masking late gives the right row times one number,
+# the sum of the visible weights, and this number depends on the future. **Can a model read a secret from one
 # number?** Train one on the guessing game. Then take that number at position 8 in 2,000 fresh sequences, and average it
 # separately for each letter that comes next:
 
@@ -982,9 +982,9 @@ for row, key in rows.items():
     print(f"{row:<37}", " ".join(f"{run:.2f}" for run in bits[key]))
 
 # %% [markdown]
-# **By its training loss, this is the best model of the ladder.** During training it needs a tenth of a bit per byte. On
+# **Its training loss looks wonderful.** During training it needs a tenth of a bit per byte. On
 # the last position of a held-out window, the only one with no answer in sight, it is half a bit worse than the model
-# with the mask: of the 32 questions in a window, it has learned from one. When it writes, every byte is such a last
+# with the mask: of the 32 questions in a window, only one taught it anything. When it writes, every byte is such a last
 # position.
 
 # %% [markdown]
@@ -1011,8 +1011,8 @@ plt.show()
 # </div>
 #
 # Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before it cannot, and
-# share their weight among themselves. And *it* can look back at *boat* and *bank*, but no longer at *muddy*, the word
-# that decides between them.
+# share their weight among themselves. And whatever the head, *it* can look back at *boat* and *bank*, but not at
+# *muddy*, the word that decides between them.
 
 # %% [markdown]
 # ## What you can do now

@@ -16,7 +16,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, rotary encoding, a relative bias, and one that survives longer sequences |
+# | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, rotary encoding, a relative bias, and a version of it for longer sequences |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [5](../05_masking/05_masking.ipynb); sine, cosine and their addition formulas |
 # | **It takes** | about 120 minutes: six exercises, one of them with a bug to fix, and three predictions; 24 points |
 # | **It computes** | in seconds, on any laptop, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
@@ -89,14 +89,12 @@ plots.diagrams.positions_flow()
 # ## A learned vector for every position
 #
 # The simplest method gives every position a **learned vector** of its own and adds it to the vector of the word, as in
-# GPT-2 and BERT. (A linear map of the word's vector with a [one-hot
-# vector](../../site/glossary.md#one-hot-vector) of the position appended does the same: it too adds one learned vector
-# per position.) The model has a table of t_max rows, one per position, trained like any other parameter.
+# GPT-2 and BERT. The model has a table of t_max rows, one per position, trained like any other parameter.
 # `nn.Embedding(rows, width)` is such a table; called with integers, it returns the rows with those indices.
 #
 # The table has no row for position t_max. If a sequence is too long, PyTorch's error message gives neither the
-# length of the sequence nor t_max. Your module's message should give both. (`finished` holds the solved exercises: use
-# it in your answers only where a card allows it.)
+# length of the sequence nor t_max. Your module's message should give both. (`finished` holds solutions: use it in
+# your answers only where a card allows it.)
 
 # %% [markdown]
 # <div class="card">
@@ -268,8 +266,9 @@ plt.show()
 # \begin{bmatrix} \cos \Delta\omega & -\sin \Delta\omega \\ \sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
 # \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
 #
-# This block is a rotation: with the sine across and the cosine up, it turns the hand back, counterclockwise, by
-# $\Delta\omega$. Put one such block for each hand on the diagonal of an (e, e) matrix $M$. Then
+# This block is a rotation. Draw the hand as on a clock face, its sine across and its cosine up: the block turns it
+# back, counterclockwise, by $\Delta\omega$. Put one such block for each hand on the diagonal of an (e, e) matrix
+# $M$. Then
 # $\mathrm{PE}(p - \Delta) = M\,\mathrm{PE}(p)$, with the same $M$ for every p. **"The word two positions back" has
 # become a linear map**, like $W_q$ and $W_k$. The authors chose sinusoids in the hope that a model could easily learn
 # such maps.
@@ -776,14 +775,14 @@ check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
 # *A model can represent this* and *training will find it* are two different claims. A head with **sinusoids** can look
-# two positions back at any length, and none of these three does: accuracy collapses after position 15, as with
+# two positions back at any length, and none of these three does: accuracy collapses after position 15, much as with
 # **learned** vectors. What was learned for the pair (9, 7) says little about the pair (40, 38). **Rotary** encoding
 # treats the two pairs as one by construction; one run of three still makes errors.
 #
 # The **relative bias** has learned *two positions back* and still fails, at the first positions as at the last.
-# Training pushed down the bias of every wrong distance that it met. The new distances were never met and are still at
+# Training pushed down the biases of the wrong distances that it met. The new distances were never met and are still at
 # 0, above the wrong ones; there are many of them, and together they take most of the weight. If that is the cause,
-# another bias for the new distances must help. Design it.
+# a different bias for the new distances must help. Design it.
 
 # %% [markdown]
 # <div class="card">
@@ -837,10 +836,10 @@ for name, runs in (("as trained", as_trained), ("with your bias", yours)):
     print(f"{name:>14}:", *(f"{accuracy(model, 64).mean():.2f}" for model in runs))
 
 # %% [markdown]
-# With the new distances out of the way, nearly every answer is right. Two published methods never meet an untrained
-# distance. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit: beyond it, all distances on the same side
-# share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) learns no bias:
-# it subtracts from each score the distance times a fixed number, a different one for each head.
+# With the new distances out of the way, nearly every answer is right. Two published methods use no untrained
+# number. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit: beyond it, all distances on the same
+# side share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) learns no
+# bias: it subtracts from each score the distance times a fixed number, a different one for each head.
 #
 # This comparison rests on one small task, one layer and three runs. The warning is general: models that agree within
 # their training range may differ beyond it. Where the twelve models look, and how a sinusoidal model set by hand
@@ -850,7 +849,7 @@ for name, runs in (("as trained", as_trained), ("with your bias", yours)):
 # ## Your model so far
 #
 # From the first rung on, your models have known where each byte is. Now this box opens, too: your `PositionEmbedding`
-# takes its place, with one of 32 learned vectors for each position of a window.
+# takes its place, with one learned vector for each of the 32 positions of a window.
 
 # %% mystnb={"image": {"alt": "A scoreboard of seven models over bits per byte. From the top: your positions, your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
 from helpers.data.recorded import recorded
@@ -922,7 +921,8 @@ for name, weights in zip(("without", "with"), maps):
 #
 # </div>
 #
-# **With positions, the head looks one word back**: each word gives nearly all its weight to the word before it. Without
+# **With positions, the head looks one word back**: each word but the first gives nearly all its weight to
+# the word before it. Without
 # them, nearly all look most at *bank*. Words alone can ask only for words; words with positions can ask for a position.
 
 # %% [markdown]

@@ -19,7 +19,7 @@
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, a function that takes a block apart, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
 # | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
-# | **It computes** | for a few seconds a cell, on any laptop; you may stop the longer ones |
+# | **It computes** | for seconds a cell, longer in the last trainings; you may stop the longer ones |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
 # the width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use as `SelfAttention`.
@@ -203,9 +203,9 @@ check(gradient_by_depth)
 
 # %% [markdown]
 # In the tower of 24 attention layers, the gradient of block 0 is nearly eleven orders of magnitude smaller than that of
-# block 23. Each block multiplies it by about a third. What would larger weights change? PyTorch gives the entries of a
-# matrix a variance of 1/(3e), so a matrix shrinks a vector to about $1/\sqrt 3$ of its length. A vector passes two of
-# them in a block, `to_values` and `unify`.
+# block 23. Each block multiplies it by about a third. PyTorch gives the entries of a matrix a variance of 1/(3e), so
+# a matrix shrinks a vector, or a gradient, to about $1/\sqrt 3$ of its length. A block has two of them on the way,
+# `to_values` and `unify`. What would larger weights change?
 
 # %% [markdown]
 # <div class="card">
@@ -253,8 +253,8 @@ for name, tower in towers.items():
 check.prediction("larger_weights", larger_weights)
 
 # %% [markdown]
-# **Two different things go wrong.** Small weights make the gradient fade. Averaging makes the positions equal, whatever
-# the scale of the weights. (Without averaging, and with the larger weights, the positions stay apart:
+# **Two different things go wrong.** Small weights make the gradient fade. Averaging makes the positions equal, at
+# either scale of the weights. (Without averaging, and with the larger weights, the positions stay apart:
 # [Measured further](../../site/further.md#lesson-7).)
 #
 # Larger weights alone are a delicate cure. In the player below, vary the depth and the *gain*, the width times the
@@ -407,7 +407,8 @@ for name, layers in {"one network": [], "attention and one network": four_layers
     print(f"loss of {name} {train(model, distance, 500):.2f}")
 
 # %% [markdown]
-# The network alone sees one position at a time, so it cannot know the mean. Only the two together solve the task.
+# The network alone sees one position at a time, so it cannot know the mean; about 0.10 is
+# what guessing without it leaves. Only the two together solve the task.
 #
 # ## Fault 3: the vectors grow
 #
@@ -562,10 +563,10 @@ plots.diagrams.block_norms()
 # With pre-norm, the line from the input to the final norm passes through nothing but additions. What flows along it is
 # called the **residual stream**. Its vectors may grow, but every layer reads a normalised copy.
 #
-# Post-norm needs a gentle start. In our runs of eight blocks, one seed each, it learned only at a third of the learning
-# rate or with a [*warm-up*](../../site/glossary.md#warm-up), in which the rate rises from 0
-# ([Measured further](../../site/further.md#lesson-7)). With post-norm, the initial gradients are large near the output
-# ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)).
+# A deep post-norm stack needs a gentle start. In our runs of eight blocks, one seed each, it learned only at a third
+# of the learning rate or with a [*warm-up*](../../site/glossary.md#warm-up), in which the rate rises from 0
+# ([Measured further](../../site/further.md#lesson-7)). With post-norm, the initial gradients are large near the
+# output ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)).
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
 # against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
@@ -813,8 +814,8 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # averaging has made equal.
 #
 # **Norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors explode. With weights as large as
-# these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart: the residual
-# stream grows, so what attention adds at all positions alike becomes a smaller part of it
+# these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart. Attention adds nearly
+# the same vector at every position, but the residual stream grows, so that vector becomes a smaller part of it
 # ([Measured further](../../site/further.md#lesson-7) tests this).
 
 # %% [markdown]
@@ -941,7 +942,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # ## Your model so far
 #
 # What is each piece worth in your language model? Start from lesson 6's four causal heads with positions, and add the
-# pieces one at a time. Every run has the same 1,200 steps.
+# pieces one at a time. Every run has 1,200 steps, a third of what lesson 6's model had, so the first line is worse than
+# its score.
 
 # %%
 from helpers.data.recorded import recorded
@@ -959,8 +961,9 @@ for name in ("07 attention", "07 + shortcut", "07 + network", "07 + norms"):
 #
 # </div>
 #
-# In this one block **the network saves a third of a bit, and the norms half a bit**. The shortcut makes no clear
-# difference: its runs overlap those of attention alone. It cures two faults of depth, and here is one layer.
+# In this one block, after 1,200 steps, **the network saves a third of a bit, and the norms half a bit**. The shortcut
+# makes no clear difference: its runs overlap those of attention alone. It cures faults of depth, and this model has a
+# single layer.
 #
 # Your stack has three blocks, and the same 1,200 steps:
 
@@ -978,7 +981,8 @@ ladder.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. [Lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
+# ours. The rows below the top had three times as many steps. [Lesson
+# 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
 #
 # </div>
 #
@@ -1007,16 +1011,17 @@ for piece in ("shortcuts", "norms"):
 
 # %% [markdown]
 # **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of how
-# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half. (One seed;
-# two others agree.)
+# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half:
+# what a piece is worth depends on the model around it. (One seed; with four blocks, three seeds
+# [agree](../../site/further.md#lesson-9).)
 
 # %% [markdown]
 # ## One sentence, two blocks
 #
-# The sentence of the earlier lessons once more, in a published stack of six blocks. Here are a head of its first block
-# and a head of its fourth:
+# The sentence of the earlier lessons once more, in a published stack of six blocks, here counted from 1: a head of
+# block 1 and a head of block 4.
 
-# %% mystnb={"image": {"alt": "Two maps of weights for the twelve words of a sentence. In block 1 every word gives all its weight to the word before it. In block 4 most words give much weight to the first word; reach and it look at boat and bank, was and too look at muddy."}}
+# %% mystnb={"image": {"alt": "Two maps of weights for the twelve words of a sentence. In block 1 every word but the first gives all its weight to the word before it. In block 4 most words give much weight to the first word; reach and it look at boat and bank, was and too look at muddy."}}
 from helpers.data.sentence import WORDS, block_weights
 
 weights = torch.stack([block_weights(1)[2], block_weights(4)[1]])
@@ -1029,19 +1034,20 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 # <div class="figure-caption">
 #
 # **How to read it.** *The boat could not reach the bank because it was too muddy*, in MiniLM, which reads in both
-# directions. Two of its 72 heads, chosen by eye; each row sums to 1. Block 4 leaves much weight on the first word.
+# directions. Two of its 72 heads, chosen by eye. Block 4 leaves much weight on the first word.
 #
 # </div>
 #
-# The head of block 1 asks for a place: the word before. The head of block 4 reads vectors that three blocks have
-# written, and can ask for a meaning: *it* looks at the two nouns that it could stand for.
+# The head of block 1 is that of lessons 5 and 6: it asks for a place, the word before. The head of block 4 reads
+# vectors that three blocks have written, and can ask for a meaning: *it* looks at the two nouns that it could stand
+# for, and a little more at *bank*. Lesson 1's map could do neither.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can say what makes an architecture a transformer; measure activations and gradients through any stack; write a
-# layer norm that agrees with PyTorch's; build the block in both orders and say which order needs a gentle start; take a
-# block apart to see what a piece is for; and stack blocks that each have weights of their own.
+# layer norm that agrees with PyTorch's; build the block in both orders and say which order needs a gentle start when
+# it is deep; take a block apart to see what a piece is for; and stack blocks that each have weights of their own.
 #
 # **Two questions to think about**
 #

@@ -1195,8 +1195,8 @@ cutter = Tokenizer.from_folder(real.folder)
 model = finished_gpt2.load(real.folder, device())    # for its heads, below
 own = GPT2(model.config).to(device()).eval()
 stored = load_file(real.folder / "model.safetensors")
-own.load_state_dict(rename_weights({name.removeprefix("transformer."): w for name, w in stored.items()}),
-                    strict=False)
+stored = {name.removeprefix("transformer."): w for name, w in stored.items()}
+own.load_state_dict(rename_weights(stored), strict=False)
 own.t_max = model.config.t_max
 prompt = "I enjoy walking with my cute dog" if is_real else "def read(path):\n"
 begun = torch.tensor([cutter.encode(prompt)], device=device())

@@ -196,7 +196,7 @@ print(f"without the head of layer 0: {without(copier, (0, 0))}")
 with torch.no_grad():
     off = lambda layer, z: without_head(z, 0) if layer == 0 else z
     logits, (_, looked) = copier.run(rows[:, :-1], off)
-most = rows[:, :-1].gather(1, looked[:, 0].argmax(dim=-1))    # tokens with the largest weight
+most = rows[:, :-1].gather(1, looked[:, 0].argmax(dim=-1))    # where the weight is largest
 copied = (logits.argmax(dim=-1) == most)[:, 24:].float().mean()
 print(f"then it says the token that layer 1 looks at most in {copied:.0%} of places")
 
