@@ -53,7 +53,7 @@ check = start("01_dot_product_attention")
 #
 # $$\text{score}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
-# Equal signs count in the film's favour, different signs against it. The dot product also equals
+# Matching signs count in the film's favour, opposite signs against it. The dot product also equals
 # $\lVert u \rVert \lVert f \rVert \cos\theta$, where θ is the angle between the vectors. For given lengths it is
 # largest when they point in the same direction.
 
@@ -203,7 +203,7 @@ plt.show()
 # ## The same idea for words
 #
 # For words, the ratings become a table of company: how much more often two words occur near each other in Python's
-# reference manual than chance would have it. (An entry is the logarithm of that ratio, or 0 where it is negative:
+# reference manual than chance would predict. (An entry is the logarithm of that ratio, or 0 where it is negative:
 # *positive pointwise mutual information*.) Factorise this table, too, and keep one vector per
 # word. Words that keep the same company get similar vectors, so now a dot product says how alike the company is.
 #
@@ -218,8 +218,8 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# No dictionary was used, yet the best match for *list* is *tuple*. But equal company is not equal meaning: with
-# *integer*, *point* scores even higher than *float*.
+# No dictionary was used, yet the best match for *list* is *tuple*. But the same company is not the same
+# meaning: with *integer*, *point* scores even higher than *float*.
 #
 # ## From pairs to a sentence
 #
@@ -557,14 +557,14 @@ for name, (side, itself) in zip(("attention", "equal weights"), counts.tolist())
 # **The phrase decides, and *apple* remains *apple*.** Before attention its scores with *fruit* and *microsoft* are
 # nearly equal. After it, all sixteen outputs are on the side of their phrase, if only by a small step. Equal weights
 # would do that, too, but they lose the word: their average is nearest to *apple* in only one phrase of sixteen. The dot
-# products keep more than half of the weight on it. (Of a dozen words we tried, *apple* is the
-# clearest. [Measured further](../../site/further.md#lesson-1): *set*, a verb and a type.)
+# products keep more than half of the weight on it. (We tried a dozen words, and *apple* is the clearest. [Measured
+# further](../../site/further.md#lesson-1) repeats this with *set*, a verb and a type.)
 
 # %% [markdown]
 # ## One sentence through the course
 #
-# Lessons 1 to 7 each draw one sentence, *the boat could not reach the bank because it was too muddy*: which word looks
-# at which? The vectors are MiniLM's again, the weights are made by your functions.
+# Lessons 1 to 7 all draw the same sentence, *the boat could not reach the bank because it was too muddy*: which word
+# looks at which? The vectors are MiniLM's again, the weights are made by your functions.
 
 # %% mystnb={"image": {"alt": "Heat map of twelve words, the boat could not reach the bank because it was too muddy, against themselves. The diagonal is darkest, near 0.4. The two words the give each other as much weight as themselves, and it and was give them some. All other cells are nearly white."}}
 from helpers.data import sentence as shared
@@ -625,8 +625,9 @@ for position in (shuffled.index("exception"), sentence.index("exception")):
 check.prediction("shuffled_words", shuffled_words)
 
 # %% [markdown]
-# **To self-attention, a sentence is a set, not a sequence.** The formula $\operatorname{softmax}(x x^\top)\,x$ does not
-# mention positions, so permuting the inputs permutes the outputs in the same way:
+# **To self-attention, a sentence is a set, not a sequence.** (A word that occurs twice counts twice.) The formula
+# $\operatorname{softmax}(x x^\top)\,x$ does not mention positions, so permuting the inputs permutes the outputs in the
+# same way:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
@@ -698,12 +699,12 @@ for function in (self_attention, running_sum):
 # vectors of e = 64 numbers, your `raw_weights` and `row_softmax` mix them, and a linear map and a softmax make
 # probabilities.
 #
-# **Causal windows and positions are given: each position sees the bytes up to its own, and where they are.** Lessons 5
-# and 6 open this box.
+# **Two parts come in a closed box: each position sees only the bytes up to its own, and knows where they are.**
+# Lessons 5 and 6 open the box.
 #
 # The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the average of $-\log_2 p$ over held-out text,
 # where $p$ is the probability of the byte that came next. Lower is better; equal probabilities for all 256 bytes score
-# 8. Four references appear in the chart of every lesson:
+# 8. Four references appear in each of these charts:
 #
 # - *order 0* counts how frequent each byte is in the training text;
 # - *order 1* counts how often each byte follows the one before it;
@@ -727,8 +728,8 @@ ladder.show()
 #
 # </div>
 #
-# **It knows which byte follows which, and nothing else.** Its score is that of *order 1*, the table of pairs, and of
-# the same model without self-attention. Its sample has spaces and likely pairs of letters, and few whole words. The
+# **It scores no better than a table of which byte follows which.** Its score is that of *order 1*, and of the same
+# model without self-attention. Its sample has spaces and likely pairs of letters, and few whole words. The
 # start page collects your scores; `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 
 # %% [markdown]
@@ -758,9 +759,9 @@ show_player("average")
 
 # %% [markdown]
 # The function of exercise 6 should compute the outputs of exercise 4 and return the weights as well. As given, it runs:
-# no error, the right shapes, gradients. Even its score gives no warning: in the model above it trains to 3.58 bits per
-# byte, against 3.53 ([Measured further](../../site/further.md#lesson-1), for when you have solved it). But some of its
-# outputs are **outside** the hull.
+# no error, the right shapes, gradients. Even its score gives no warning: in the model above, which gains nothing from
+# attention yet, it trains to 3.58 bits per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1), for
+# when you have solved it). But some of its outputs are **outside** the hull.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are clearly outside the hull, one of them far away, and a third is just outside its upper edge."}}
 as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points

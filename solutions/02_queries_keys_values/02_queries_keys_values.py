@@ -20,7 +20,7 @@
 # | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; a query matrix and a key matrix written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
 # | **It takes** | about 85 minutes: five exercises, 17 points, and three predictions |
-# | **It computes** | in seconds on a laptop; the longest training takes up to twenty seconds and may be stopped |
+# | **It computes** | in seconds on a laptop; the longest training run takes up to twenty seconds, and you may stop it |
 #
 # The letters used for shapes are listed in the [table of notation](../../site/notation.md).
 
@@ -102,7 +102,7 @@ check.prediction("mutual", mutual)
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# That is too strict: a noun and its verb may need to prefer each other. The scores are also symmetric,
+# This rules out too much: a noun and its verb may need to prefer each other. The scores are also symmetric,
 # $x_i \cdot x_j = x_j \cdot x_i$. (The weights need not be, because each row has its own softmax.)
 
 # %% [markdown]
@@ -556,9 +556,8 @@ plt.show()
 #
 # </div>
 #
-# One matrix cannot do it: either the noun or the verb gives itself at least as much weight as it gives the other. That
-# this is the obstacle, and not the number of parameters, is tested in [Measured
-# further](../../site/further.md#lesson-2).
+# One matrix cannot do it: either the noun or the verb gives itself at least as much weight as it gives the other. This
+# is the obstacle, not the number of parameters: [Measured further](../../site/further.md#lesson-2) tests it.
 #
 # To see the weights, use one-hot values: value $j$ has its single 1 at place $j$. Each output is then a row of weights.
 
@@ -745,7 +744,7 @@ check.prediction("fewest_columns", fewest_columns)
 # ## The same sentence, with queries and keys
 #
 # **With trained matrices, words do prefer each other.** Lesson 1 drew the weights of one sentence from its word vectors
-# alone. The next cell adds those of one head of
+# alone. The next cell draws them again, beside the weights that the same sentence gets in one head of
 # [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), a published model.
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy. Left, one vector for both roles: each word gives the most weight to itself, and the two words the also to each other. Right, head 7 with queries and keys: hardly anything on the diagonal. The darkest cells are bank to muddy and muddy to bank."}}
@@ -761,14 +760,14 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Rows are the words that look. Your `attention` makes both maps. MiniLM also scales its scores
-# (lesson 3) and adds positions (lesson 6). Neither is done here, so MiniLM's own weights are much softer. The
+# (lesson 3) and adds positions (lesson 6). Neither is done here, and without scaling the rows are much too sharp. The
 # head, in MiniLM's first block, was chosen for *bank* and *muddy*.
 #
 # </div>
 #
 # Here *bank* looks almost only at *muddy*, the word that says which kind of bank it is, and *muddy* almost only at
-# *bank*. With one vector for both roles this is impossible. Without positions the head cannot tell the two words *the*
-# apart: their rows are equal.
+# *bank*. With one vector for both roles this is impossible. Without positions the head cannot tell the
+# first *the* from the second: their rows are equal.
 
 # %% [markdown]
 # ## Your model so far
@@ -819,8 +818,8 @@ check.prediction("second_rung", second_rung)
 # %% [markdown]
 # **Learned queries, keys and values are worth a fifth of a bit.** In our three runs, 3.53 bits per byte fall to 3.32 or
 # less. Lesson 1's model is no better than *order 1*, a table of byte pairs. Yours is the first to beat this table.
-# The samples hardly differ to the eye: letters follow each other as they do in English, and only short words come out
-# whole.
+# The samples hardly differ to the eye: in both, most pairs of letters are those of English, and only short words come
+# out whole.
 
 # %% [markdown]
 # ## What you can do now

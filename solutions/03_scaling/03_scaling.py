@@ -10,12 +10,12 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except $\sqrt d$, “the root” for short. This lesson derives it, shows what goes wrong without it, and then asks
-# when it matters.
+# except the division by $\sqrt d$, which we call *the root* for short. This lesson derives it, shows what goes wrong
+# without it, and asks when it matters.
 #
 # | | |
 # |---|---|
-# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds the factor that some attention multiplies its scores by; you also fix a head that loads and computes the wrong numbers |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds by what factor an attention function multiplies its scores; you also fix a head that loads and computes the wrong numbers |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 90 minutes: five exercises, 18 points, and three predictions |
 # | **It computes** | in about a minute in all, without a GPU; you can stop the trainings early |
@@ -38,9 +38,9 @@ check = start("03_scaling")
 # %% [markdown]
 # ## The same attention at three widths
 #
-# **Attention is meant to average values. When the vectors are wide, it copies one.** To see this, draw one query and
-# eight keys with standard normal components, and compute attention weights as in lesson 2: dot products, then softmax.
-# Nothing is trained. The panels differ only in the width d of the vectors.
+# **Training may make a row of weights sharp. When the vectors are wide, chance does it first.** To see this, draw one
+# query and eight keys with standard normal components, and compute attention weights as in lesson 2: dot products,
+# then softmax. Nothing is trained. The panels differ only in the width d of the vectors.
 
 # %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has nearly all of it."}}
 chance = torch.Generator().manual_seed(307)
@@ -110,9 +110,9 @@ for d in (4, 64, 1024):
 # typical score from 0, is $\sqrt d$. About half of the terms are negative and cancel others, so sixteen times as many
 # terms make a score only four times as large.
 #
-# Are the assumptions realistic? At the start of training they nearly are, if inputs have variance 1 and a matrix of e
-# rows is drawn with variance 1/e. (PyTorch's `nn.Linear` draws a third of that.) After training they may not be
-# (question 2 at the end).
+# Are the assumptions realistic? At the start of training they nearly are, if the inputs have variance 1 and the
+# entries of a matrix with e rows are drawn with variance 1/e. (PyTorch's `nn.Linear` draws a third of that.) After
+# training they may not be (question 2 at the end).
 
 # %% [markdown]
 # <div class="card">
@@ -183,9 +183,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The bars are measured scores. The curve is the normal density with mean 0 and the variance d
-# derived above; nothing is fitted. Look at the horizontal axes: from panel to panel d grows sixteenfold, and the scores
-# spread four times as far. (At d = 4 the shapes differ: a sum of four products is not normal yet.)
+# **How to read it.** The bars are scores, drawn apart from those whose variance is in the title. The curve is the
+# normal density with mean 0 and the variance d derived above; nothing is fitted. Look at the horizontal axes: from
+# panel to panel d grows sixteenfold, and the scores spread four times as far. (At d = 4 the shapes differ: a sum of
+# four products is not normal yet.)
 #
 # </div>
 
@@ -621,7 +622,8 @@ check.prediction("four_starts", four_starts)
 # %% [markdown]
 # **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
 # with or without it, and the models end alike. With large ones, rows start sharp without the root, and each of our
-# three runs without it ends more than a tenth of a bit above each run with it.
+# three runs without it ends more than a tenth of a bit above each run with it. The root does not undo the large start
+# altogether: two of the three runs with it still end above all runs with small matrices.
 #
 # The root does two things: rows start soft, and each training step moves the scores less. In our model neither is
 # enough alone ([Measured further](../../site/further.md#lesson-3), one run each). Other models do without the root:
@@ -802,8 +804,8 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are our three
-# runs. [Lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
+# **How to read it.** One row for each model; farther left is better. Points are your models, ticks our three runs.
+# [Lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
 #
 # </div>
 #
@@ -814,7 +816,7 @@ ladder.show()
 # ## The same sentence, with the root
 #
 # **Lesson 2's map was too sharp.** It left out the root, with which this head of a published model was trained. Your
-# entropy says how many words share the weight of one.
+# `attention_entropy` says over how many words a row spreads its weight.
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -838,15 +840,16 @@ for name, rows in maps.items():
 #
 # </div>
 #
-# With the root, *bank* still looks most at *muddy*, but no longer only there. The output of this head is an average
+# With the root, *bank* still looks most at *muddy*, but no longer only there: its output is an average of many words
 # again.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can say how large a dot product of random vectors is and prove it; compute the gradient of a softmax without its
-# Jacobian; measure how soft a row of weights is; and find out from the outside what an attention multiplies its scores
-# by. And you have seen one model that needs the root when its matrices start large, and not when they start small.
+# Jacobian; measure how soft a row of weights is; and find out from the outside by what factor an attention function
+# multiplies its scores. And you have seen one model that needs the root when its matrices start large, and not when
+# they start small.
 #
 # **Two questions to think about**
 #
