@@ -1,4 +1,4 @@
-"""Low-rank steps (lesson 14): E. Hu et al., "LoRA: low-rank adaptation of large language models" (2021)."""
+"""Low-rank updates (lesson 14): E. Hu et al., "LoRA: low-rank adaptation of large language models" (2021)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 class LowRank(nn.Module):
-    """A linear layer that learns a step of low rank: W + (alpha/rank) B A, with W frozen, A random and B zero at first.
+    """A linear layer that learns a low-rank update: W + (alpha/rank) B A, with W frozen, A random and B zero at first.
 
     Hu et al., section 4.1. linear: an nn.Linear, taken in. rank, alpha: as there.
     """
@@ -30,7 +30,7 @@ class LowRank(nn.Module):
 
     @torch.no_grad()
     def merge(self) -> nn.Linear:
-        """Add the step to the frozen weight, once however often it is called. Returns the nn.Linear."""
+        """Add the update to the frozen weight, once however often it is called. Returns the nn.Linear."""
         if not self.merged:
             self.linear.weight += self.scale * self.B @ self.A
             self.merged = True
@@ -38,14 +38,14 @@ class LowRank(nn.Module):
 
     @torch.no_grad()
     def unmerge(self) -> None:
-        """Take the step out of the frozen weight again, if it is in there."""
+        """Take the update out of the frozen weight again, if it is in there."""
         if self.merged:
             self.linear.weight -= self.scale * self.B @ self.A
             self.merged = False
 
 
 def add_low_rank(model: nn.Module, rank: int, alpha: float) -> list[LowRank]:
-    """Freeze a model, and give the queries and values of every block a low-rank step. Returns the new layers.
+    """Freeze a model, and give the queries and values of every block a low-rank update. Returns the new layers.
 
     Hu et al., section 4.2 and table 5: of the matrices of a block these two.
     """

@@ -1,8 +1,8 @@
 """The published encoder of lesson 14 fine-tuned on IMDb: python -m helpers.training.imdb_bert
 
 all-MiniLM-L6-v2 with one new layer on the mean of its vectors, all weights but those of the lower blocks trained for
-one pass; about 25 minutes on two cores. Then the same with few labels, in three ways: all of it trained, only steps of
-low rank, and frozen, where the block whose vectors are read is chosen on a part of the training data; beside them a
+one pass; about 25 minutes on two cores. Then the same with few labels, in three ways: all of it trained, only low-rank
+updates, and frozen, where the block whose vectors are read is chosen on a part of the training data; beside them a
 bag of the same pieces. Needs the model (`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`). Nothing is chosen by
 the test part.
 """
