@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from helpers.authoring.build.lesson_source import sources
 from helpers.course import ROOT
 from helpers.exercises import lesson_names, load_lesson
 from helpers.site import postprocess
@@ -32,7 +33,7 @@ def sample(site) -> str:
 
 
 def lesson_pages(site: Path) -> list[Path]:
-    return [page for page in sorted((site / "lessons").glob("*.html")) if page.stem != SAMPLE]
+    return [page for page in sorted((site / "lessons").glob("[0-9]*.html")) if page.stem in plan()]
 
 
 # --- what is in the files --------------------------------------------------------------------------------------------
@@ -55,6 +56,14 @@ def test_every_lesson_folds_each_of_its_solutions(site):
         text = page.read_text(encoding="utf-8")
         assert text.count('<details class="solution">') == len(solutions) == text.count("Show the solution</span>")
         assert not re.search(r"(BEGIN|END) (SOLUTION|HIDDEN TESTS)", text), page
+
+
+def test_what_else_was_measured_in_a_lesson_has_a_page_that_one_page_leads_to(site):
+    measured = {source.name for source in sources() if source.further.is_file()}
+    leads_to = re.findall(r'href="lessons/(\w+)_further\.html"', (site / "further.html").read_text(encoding="utf-8"))
+    assert measured and set(leads_to) == measured
+    for name in measured:
+        assert 'href="../further.html' in (site / "lessons" / f"{name}.html").read_text(encoding="utf-8")
 
 
 def test_a_page_leaves_out_what_is_not_for_readers(sample):

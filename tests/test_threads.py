@@ -178,5 +178,5 @@ def test_what_a_lesson_stores_does_not_hang_on_the_choice(monkeypatch, tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     cell = nbformat.v4.new_code_cell("import os; print(os.environ['OMP_NUM_THREADS'])")
     notebook = nbformat.v4.new_notebook(cells=[cell])
-    done = building.execute(SimpleNamespace(name="00_threads", folder=tmp_path, read=lambda: notebook))
+    done = building.execute(SimpleNamespace(name="00_threads", folder=tmp_path), notebook)
     assert done.cells[0].outputs[0].text == "1\n"

@@ -15,7 +15,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds by what factor an attention function multiplies its scores; you also fix a head that loads and computes the wrong numbers |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds the factor with which an attention function multiplies its scores; you also fix a head that loads and computes the wrong numbers |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 90 minutes: five exercises, 18 points, and three predictions |
 # | **It computes** | in about a minute in all, without a GPU; you can stop the trainings early |
@@ -183,10 +183,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The bars are scores, drawn apart from those whose variance is in the title. The curve is the
-# normal density with mean 0 and the variance d derived above; nothing is fitted. Look at the horizontal axes: from
-# panel to panel d grows sixteenfold, and the scores spread four times as far. (At d = 4 the shapes differ: a sum of
-# four products is not normal yet.)
+# **How to read it.** The bars are scores (drawn anew). The curve is the normal density with mean 0 and the variance d
+# derived above; nothing is fitted. Look at the horizontal axes: from panel to panel d grows sixteenfold, and the
+# scores spread four times as far. (At d = 4 the shapes differ: a sum of four products is not normal yet.)
 #
 # </div>
 
@@ -847,9 +846,9 @@ for name, rows in maps.items():
 # ## What you can do now
 #
 # You can say how large a dot product of random vectors is and prove it; compute the gradient of a softmax without its
-# Jacobian; measure how soft a row of weights is; and find out from the outside by what factor an attention function
-# multiplies its scores. And you have seen one model that needs the root when its matrices start large, and not when
-# they start small.
+# Jacobian; measure how soft a row of weights is; and find out from the outside the factor with which an attention
+# function multiplies its scores. And you have seen one model that needs the root when its matrices start large, and
+# not when they start small.
 #
 # **Two questions to think about**
 #

@@ -16,7 +16,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | multi-head attention without a loop over the heads, and a test that finds heads in the wrong order |
+# | **You will build** | multi-head attention without a loop over the heads, and a test that catches a wrong merge |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
 # | **It takes** | about 100 minutes: five exercises, one of them with a bug to fix, and two predictions; 19 points |
 # | **It computes** | in about a minute in all, without a GPU; the training in the section *Your model so far* can be stopped early |
@@ -54,7 +54,7 @@ check = start("04_multi_head")
 #
 # a sum with one term for each word. Its weights sum to 1, so weight on the giver is taken from the thing and the
 # receiver. And however the weights are divided, *mary* enters the sum in one direction, that of her value. The next
-# picture shows such a sum for two events.
+# picture shows such a sum for two sentences.
 
 # %% mystnb={"image": {"alt": "Two chains in the plane, each of five arrows, one arrow for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
@@ -73,9 +73,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is one term of the sum: a weight times the value of a word, which is random. The cross
-# is the sum. The weights are chosen by hand and depend on the position only: 0.4 for the first word, 0.2 for the last.
-# From left to right, the arrow of mary becomes half as long and the arrow of susan twice as long.
+# **How to read it.** Each arrow is one term of the sum: a weight times the value of a word. The cross is the sum. The
+# values are random, and a word has the same value in both sentences. The weights are chosen by hand and depend on the
+# position only: 0.4 for the first word, 0.2 for the last.
 #
 # </div>
 #
@@ -559,9 +559,9 @@ check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
 # **Three heads answer all three questions from each of ten starts; one head does not.** With three heads, every role is
-# right in 99% of the sentences or more. With one head, some role is no better than a guess in four of the ten runs: the
-# giver in runs 2 and 7, the receiver in run 8, both in run 6. (This is after 300 steps. With four times as many, run 1
-# answers nearly all questions, and run 2 still guesses the giver.)
+# right in 99% of the sentences or more. With one head, four of the ten runs only guess the giver, the receiver or both.
+# (This is after 300 steps. With four times as many, run 1 answers nearly all questions, and run 2 still guesses the
+# giver.)
 #
 # What do three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences.
 
@@ -593,10 +593,10 @@ plt.show()
 # %% [markdown]
 # ## A model with a bug
 #
-# Suppose we train a three-head model whose merge is scrambled: it reshapes, and exchanges no axes. For each sentence,
-# the heads return 15 pieces of 8 numbers: five of head 0, one for each word, then five of head 1 and five of head 2.
-# The scrambled merge makes each row from three consecutive pieces, as in this picture. In the row of *gave*, position
-# 1, two pieces come from head 0, for *to* and *susan*. The third comes from head 1, for *mary*.
+# Suppose we train a three-head model whose merge is scrambled: it reshapes, and exchanges no axes. Each head returns
+# one piece for each word, and in memory all pieces of head 0 come first, then those of head 1, then those of head 2.
+# The scrambled merge cuts this line of pieces into rows of three. So the row of *gave* (row 1) gets nothing that was
+# computed for *gave*: it gets what head 0 found for *to* and *susan*, and what head 1 found for *mary*.
 
 # %% mystnb={"image": {"alt": "Two drawings of coloured cells. Top: the outputs of three heads, three blocks of five rows with two cells each, each block in one colour. Bottom: merged by a reshape alone, five rows of six cells. Row 0 and the first four cells of row 1 have the colour of head 0, with the labels of positions 0 to 4; the rest of row 1 is the first two cells of head 1."}}
 outputs = split_heads(labels, 3)[0]    # as if each head returned its part of x
@@ -671,9 +671,9 @@ check.prediction("scrambled_answers", scrambled_answers)
 # tensors to try. Do not call `merge_heads`, `finished_merge` or `finished_split`: a test has to know the right result
 # itself.
 #
-# The check hands over right merges, written in different ways, and twenty wrong ones. These mix up positions, heads or
-# sentences, or return another shape. None of them raises an error, and for each there is a tensor with no axis
-# longer than 2 on which it goes wrong.
+# The check calls your test with right merges, written in different ways, and with twenty wrong ones. The wrong ones mix
+# up positions, heads or sentences, or return another shape. None raises an error, and each can be caught with a tensor
+# in which no axis is longer than 2.
 #
 # <details><summary>Hint 1: which tensor?</summary>
 #
@@ -754,9 +754,9 @@ for sentence in pronoun["sentences"]:
     print(f"    weights of it: {nouns}; it refers to the {sentence['meant']}\n")
 
 # %% [markdown]
-# In all five sentences the subject gets more weight than the other noun, whatever *it* refers to. So a simpler question
-# fits better: *which noun is the subject?* The question *which noun came first?* fits equally well. **To find out what
-# a head looks for, you need sentences that tell the explanations apart.**
+# In all five sentences the subject gets more weight than the other noun, whatever *it* refers to. So the head does not
+# find out what *it* means. It may ask *which noun is the subject?*, or *which noun came first?*; both fit. **To find
+# out what a head looks for, you need sentences that tell the explanations apart.**
 
 # %% [markdown]
 # ## Your model so far
@@ -782,9 +782,9 @@ ladder.show()
 #
 # </div>
 #
-# The sample still consists mostly of invented words, but *object* now comes out whole. On the mean of our
-# three runs, the held-out [bits per byte](../../site/glossary.md#bits-per-byte) fall from 3.33 to 2.85. The new layer
-# `unify` is not the reason: a single head with it does no better, in one run ([Measured
+# In the sample most short words are English and most long ones invented, but *object* now comes out whole. On the
+# mean of our three runs, the held-out [bits per byte](../../site/glossary.md#bits-per-byte) fall from 3.33 to 2.85.
+# The new layer `unify` is not the reason: a single head with it does no better, in one run ([Measured
 # further](../../site/further.md#lesson-4)).
 
 # %% [markdown]
@@ -809,8 +809,9 @@ plt.show()
 #
 # </div>
 #
-# In head 2 almost every word looks at *bank*. In head 4 *bank* looks at *muddy*, the word that says which bank is
-# meant. In head 8 several words look at themselves, and each *the* looks at both.
+# In head 2 almost every word looks at *bank*. (The first map of *Heads in a published model* is of the same head,
+# with positions: there it looks one token back. Lesson 6 compares the two.) In head 4 *bank* looks at *muddy*, the
+# word that says which bank is meant. In head 8 several words look at themselves, and each *the* looks at both.
 
 # %% [markdown]
 # ## What you can do now

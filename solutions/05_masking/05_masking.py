@@ -11,9 +11,10 @@
 #
 # A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
 # you have built so far, every position looks at every other, so all positions but the last already see the token that
-# they should predict. In *Your model so far*, code that you have not seen has hidden it from your models; now you write
-# that code. A **mask** says for each pair of positions whether one may look at the other, and the forbidden attention
-# weights become exactly zero. Two tests then look for leaks.
+# they should predict. In *Your model so far*, code that you have not seen has hidden them.
+#
+# Now you write that code. A **mask** says for each pair of positions whether one may look at the other, and
+# the forbidden attention weights become exactly zero. Two tests then look for leaks.
 #
 # | | |
 # |---|---|
@@ -277,7 +278,7 @@ plots.diagrams.mask_flow()
 #
 # </div>
 #
-# In the player, drag $x_3$ under each setting of the mask in turn, and watch $y_0$ to $y_2$:
+# In the player, drag $x_3$ under each setting of the mask in turn. When do $y_0$ to $y_2$ stay where they are?
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -407,7 +408,8 @@ print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
 # All three exponentials are 0, and 0/0 is NaN (not a number). It spreads: in the next layer this position gets a weight
-# of 0, but 0 · NaN is NaN. So it reaches all outputs, the loss, and with the gradient the parameters.
+# of 0, but 0 · NaN is NaN. So it reaches all outputs of its sentence, then the loss, and with the gradient the
+# parameters.
 #
 # A finite fill value in place of −∞ avoids the NaN. But then the row becomes a plain average over everything, the
 # future included. No real position reads it, but its output depends on the future, which a test for leaks would
@@ -636,8 +638,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # %% [markdown]
 # ## Two tests
 #
-# The loss is a weak test. On noise, a loss of log 8 shows only that training found no leak to use; there may still be
-# one. On real text, the best honest loss is not known. So test the model itself: **does output $i$ change if input $j$
+# The loss is a weak test. On noise, a loss of log 8 shows only that training used no leak; there may still be one. On
+# real text, the lowest honest loss is unknown. So test the model itself: **does output $i$ change if input $j$
 # does?**
 #
 # The first test uses derivatives. Let $y_{ia}$ be component $a$ of output $i$, and $x_{ja'}$ component $a'$ of input
@@ -945,8 +947,9 @@ check(HurriedAttention)
 # %% [markdown]
 # ## Your model so far
 #
-# The box is open: your `CausalSelfAttention` takes its place, and the model is that of lesson 4 again. What the mask
-# buys is **32 questions per window**: each of the 32 positions predicts the byte after it, and one pass answers all.
+# In lessons 1 to 4 the mask was given. Now your `CausalSelfAttention` brings its own; otherwise the model is that of
+# lesson 4. The mask buys **32 questions per window**: each of the 32 positions predicts the byte after it, and one
+# pass answers all.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the top: your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
 from helpers.data.recorded import recorded
@@ -966,8 +969,8 @@ ladder.show()
 #
 # </div>
 #
-# In our run the two samples agree letter for letter, because the mask was there all along. So take it **away**: the
-# same layer and the same questions, but every position sees the whole window.
+# In our run the two samples agree letter for letter, because the mask was there all along. To see what it does, take
+# it **away**: the same layer and the same questions, but every position sees the whole window.
 
 # %% tags=["hide-input"]
 bits = recorded("ladder")["result"]["bits"]
@@ -982,9 +985,9 @@ for row, key in rows.items():
     print(f"{row:<37}", " ".join(f"{run:.2f}" for run in bits[key]))
 
 # %% [markdown]
-# **Its training loss looks wonderful.** During training it needs a tenth of a bit per byte. On
-# the last position of a held-out window, the only one with no answer in sight, it is half a bit worse than the model
-# with the mask: of the 32 questions in a window, only one taught it anything. When it writes, every byte is such a last
+# **Its training loss looks wonderful.** During training it needs a tenth of a bit per byte. On the last position of a
+# held-out window, the only one with no answer in sight, it is half a bit worse than the model with the mask: of the
+# 32 questions in a window, all but one taught it to copy. When it writes, every byte is such a last
 # position.
 
 # %% [markdown]
@@ -1010,9 +1013,9 @@ plt.show()
 #
 # </div>
 #
-# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before it cannot, and
-# share their weight among themselves. And whatever the head, *it* can look back at *boat* and *bank*, but not at
-# *muddy*, the word that decides between them.
+# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank* cannot
+# see it, so their weight goes to words before them or to themselves. And in any head, *it* can look back at *boat*
+# and *bank*, but not at *muddy*, the word that decides between them.
 
 # %% [markdown]
 # ## What you can do now

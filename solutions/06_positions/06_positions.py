@@ -92,7 +92,7 @@ plots.diagrams.positions_flow()
 # GPT-2 and BERT. The model has a table of t_max rows, one per position, trained like any other parameter.
 # `nn.Embedding(rows, width)` is such a table; called with integers, it returns the rows with those indices.
 #
-# The table has no row for position t_max. If a sequence is too long, PyTorch's error message gives neither the
+# The last row is that of position t_max − 1. If a sequence is longer, PyTorch raises an error that names neither the
 # length of the sequence nor t_max. Your module's message should give both. (`finished` holds solutions: use it in
 # your answers only where a card allows it.)
 
@@ -382,9 +382,9 @@ check.prediction("match_by_distance", match_by_distance)
 # cell uses yours to build a head whose peak is at distance 2. Its task: at each position of a random sequence, name the
 # letter two positions back.
 #
-# $M$ for the distance 2 turns PE(i) into the query PE(i − 2), which the key at position i − 2 matches best. So $W_q$ is
-# $M^\top$ (encodings are rows here), the keys are the encodings themselves, and the values are the letters. A factor of
-# 8 makes the softmax sharp.
+# The keys are the encodings themselves, and the values are the letters. $M$ for the distance 2 turns PE(i) into the
+# query PE(i − 2), and the key at position i − 2 matches that best. (In the code encodings are rows, so $W_q$ is
+# $M^\top$.) A factor of 8 makes the softmax sharp.
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
@@ -632,11 +632,12 @@ show_player("rotary")
 # | relative bias | the scores | 2 · t_max − 1 | i − j only |
 # | rotary | queries and keys | none | i − j only |
 #
-# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.) Each
-# method gets the same task: at each position of a random sequence over eight letters, name **the letter two positions
-# back**. A model has one unmasked attention layer, is trained on sequences of 16 and tested on sequences of 64. If it
-# has learned only *position 9 looks at position 7*, and so on, it will fail at position 40. Is it enough to have
-# learned *two positions back*?
+# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
+#
+# Each method gets the same task: at each position of a random sequence over eight letters, name **the letter two
+# positions back**. A model has one unmasked attention layer, is trained on sequences of 16 and tested on sequences of
+# 64. (The learned table has 64 rows, but training reaches only the first 16.) If a model has learned only *position 9
+# looks at position 7*, and so on, it will fail at position 40. Is it enough to have learned *two positions back*?
 
 # %%
 class TwoBack(nn.Module):
@@ -777,7 +778,7 @@ check.prediction("relative_beyond", relative_beyond)
 # *A model can represent this* and *training will find it* are two different claims. A head with **sinusoids** can look
 # two positions back at any length, and none of these three does: accuracy collapses after position 15, much as with
 # **learned** vectors. What was learned for the pair (9, 7) says little about the pair (40, 38). **Rotary** encoding
-# treats the two pairs as one by construction; one run of three still makes errors.
+# treats the two pairs as one by construction. Even so, one run of three makes errors.
 #
 # The **relative bias** has learned *two positions back* and still fails, at the first positions as at the last.
 # Training pushed down the biases of the wrong distances that it met. The new distances were never met and are still at
@@ -836,10 +837,10 @@ for name, runs in (("as trained", as_trained), ("with your bias", yours)):
     print(f"{name:>14}:", *(f"{accuracy(model, 64).mean():.2f}" for model in runs))
 
 # %% [markdown]
-# With the new distances out of the way, nearly every answer is right. Two published methods use no untrained
-# number. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit: beyond it, all distances on the same
-# side share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3) learns no
-# bias: it subtracts from each score the distance times a fixed number, a different one for each head.
+# With the new distances out of the way, nearly every answer is right. Two published methods also cover distances that
+# training never met. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit: beyond it, all distances on
+# the same side share one learned vector. *ALiBi* ([Press et al., 2022](https://arxiv.org/abs/2108.12409), section 3)
+# learns no bias: it subtracts from each score the distance times a fixed number, a different one for each head.
 #
 # This comparison rests on one small task, one layer and three runs. The warning is general: models that agree within
 # their training range may differ beyond it. Where the twelve models look, and how a sinusoidal model set by hand
@@ -870,9 +871,8 @@ ladder.show()
 #
 # </div>
 #
-# The score is that of lesson 5 up to the random start, because positions were there all along; both samples are made of
-# short words and of pieces that look like words. So take the positions **away**, and then put each of the other three
-# methods in their place.
+# Positions were there all along, so the score differs from that of lesson 5 only by the random start. To see what they
+# do, take them **away**, and then put each of the other three methods in their place.
 
 # %% tags=["hide-input"]
 bits = recorded("ladder")["result"]["bits"]
@@ -930,7 +930,7 @@ for name, weights in zip(("without", "with"), maps):
 #
 # You can show that unmasked attention with pooling is blind to order, and fix it in four ways; say which scores depend
 # on i and j, and which only on i − j; write a step back as a matrix; test a function by a property it must have; and
-# prepare a bias for longer sequences, and distrust untested claims about them.
+# prepare a bias for longer sequences, and doubt any claim about longer sequences until it is tested.
 #
 # **Two questions to think about**
 #

@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, a function that takes a block apart, and the stack |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
+# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
 # | **It computes** | for seconds a cell, longer in the last trainings; you may stop the longer ones |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
@@ -127,8 +127,8 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # </div>
 #
 # **Averages of averages are all alike.** All outputs of a block are averages of the same values. When the vectors are
-# similar, so are their attention weights, and the averages are nearly equal. So, until float32 can resolve no more,
-# each block shrinks the differences by a larger factor than the block before ([Dong, Cordonnier and Loukas,
+# similar, so are their attention weights, and the averages are nearly equal. So each block shrinks the differences by
+# a larger factor than the block before, until float32 can no longer resolve them ([Dong, Cordonnier and Loukas,
 # 2021](https://arxiv.org/abs/2103.03404)).
 #
 # Such a stack cannot learn where to look. When all positions hold the same vector, it does not matter which of them
@@ -139,8 +139,8 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # ## Fault 2: the gradient fades
 #
 # Does the gradient reach the lower layers at all? Let the task be to output the sequence **backwards**. The tower is
-# permutation equivariant (lesson 6), so it cannot learn this, but we need only gradients. The loss is the mean over
-# rows (sequences), positions i, components a:
+# permutation equivariant (lesson 6), so it cannot learn this; but all we want is its gradients. The loss is the mean
+# over rows (sequences), positions i, components a:
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
@@ -407,15 +407,15 @@ for name, layers in {"one network": [], "attention and one network": four_layers
     print(f"loss of {name} {train(model, distance, 500):.2f}")
 
 # %% [markdown]
-# The network alone sees one position at a time, so it cannot know the mean; about 0.10 is
-# what guessing without it leaves. Only the two together solve the task.
+# The network alone sees one position at a time, so it cannot know the mean; its loss is close to the best that a
+# guess without the mean can reach. Only the two together solve the task.
 #
 # ## Fault 3: the vectors grow
 #
 # Shortcuts bring a problem of their own. Every layer adds something, so the vectors grow; how fast depends on the
 # weights. Alternate attention and networks, each with a shortcut, in two towers. The first has PyTorch's initial
-# weights; in the second, all matrices are twice as large. (That is not extreme: a gain of 4/3, where
-# [He et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks with 2.)
+# weights; in the second, all matrices are twice as large. (That is not extreme: the gain is 4/3, and
+# [He et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks at a gain of 2.)
 
 # %% mystnb={"image": {"alt": "Two panels against blocks passed, on logarithmic axes, each with a curve for PyTorch's weights and one for matrices twice as large. Left, the size of the vectors: with PyTorch's weights it rises from 1 to about 4; with matrices twice as large it rises along a nearly straight line to more than one hundred million. Right, the difference between positions: with PyTorch's weights it ends near a half; with matrices twice as large it falls below one thousandth."}}
 @torch.no_grad()
@@ -563,10 +563,10 @@ plots.diagrams.block_norms()
 # With pre-norm, the line from the input to the final norm passes through nothing but additions. What flows along it is
 # called the **residual stream**. Its vectors may grow, but every layer reads a normalised copy.
 #
-# A deep post-norm stack needs a gentle start. In our runs of eight blocks, one seed each, it learned only at a third
-# of the learning rate or with a [*warm-up*](../../site/glossary.md#warm-up), in which the rate rises from 0
-# ([Measured further](../../site/further.md#lesson-7)). With post-norm, the initial gradients are large near the
-# output ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)).
+# A deep post-norm stack needs a gentle start, because its initial gradients are large near the output
+# ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)). Ours, of eight blocks, learned only when we cut the
+# learning rate to a third, or let it rise from 0, a [*warm-up*](../../site/glossary.md#warm-up) (one seed each:
+# [Measured further](../../site/further.md#lesson-7)).
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
 # against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
@@ -814,9 +814,9 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # averaging has made equal.
 #
 # **Norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors explode. With weights as large as
-# these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart. Attention adds nearly
-# the same vector at every position, but the residual stream grows, so that vector becomes a smaller part of it
-# ([Measured further](../../site/further.md#lesson-7) tests this).
+# these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart: attention still adds
+# nearly the same vector at every position, but the residual stream grows, and that vector becomes an ever smaller part
+# of it ([Measured further](../../site/further.md#lesson-7) tests this).
 
 # %% [markdown]
 # ## Three words through a block
@@ -986,8 +986,9 @@ ladder.show()
 #
 # </div>
 #
-# The new sample has fewer invented words than lesson 6's; its sentences still say nothing. Two more blocks save less
-# than a tenth of a bit: at this size, after so few steps, depth adds little. But depth is where the shortcuts come in.
+# The new sample has fewer invented words than lesson 6's; its sentences still say nothing. Compared with the single
+# block, two more save less than a tenth of a bit: at this size, after so few steps, depth adds little. But only in
+# depth can the shortcuts show what they are for.
 # Take them out of all three blocks with your own tool, then the norms instead, and train again:
 
 # %%
@@ -1012,8 +1013,8 @@ for piece in ("shortcuts", "norms"):
 # %% [markdown]
 # **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of how
 # frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half:
-# what a piece is worth depends on the model around it. (One seed; with four blocks, three seeds
-# [agree](../../site/further.md#lesson-9).)
+# what a piece is worth depends on the model around it. (One seed. Over three seeds, four blocks lose nothing without
+# norms, and everything without shortcuts: [Measured further](../../site/further.md#lesson-9).)
 
 # %% [markdown]
 # ## One sentence, two blocks
@@ -1039,8 +1040,8 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 # </div>
 #
 # The head of block 1 is that of lessons 5 and 6: it asks for a place, the word before. The head of block 4 reads
-# vectors that three blocks have written, and can ask for a meaning: *it* looks at the two nouns that it could stand
-# for, and a little more at *bank*. Lesson 1's map could do neither.
+# vectors that three blocks have written, and place no longer explains its map: *it* looks at the two nouns that it
+# could stand for, and a little more at *bank*. Lesson 1's map could do neither.
 
 # %% [markdown]
 # ## What you can do now

@@ -19,7 +19,7 @@
 # |---|---|
 # | **You will build** | a vocabulary, padded batches, pooling, a transformer that classifies, and a training loop that measures it |
 # | **You need** | lessons 5 to 7, and what an optimiser does |
-# | **It takes** | about 115 minutes: five exercises, 20 points |
+# | **It takes** | about 115 minutes: five exercises, 20 points, and three predictions |
 # | **It computes** | for about a minute in all, on a laptop |
 #
 # Letters, as in the [notation table](../../site/notation.md): b texts in a batch, t positions, e the width of the
@@ -472,7 +472,8 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 #
 # One step of training has five parts: switch to training mode, which turns dropout on (this model has none); clear the
 # gradients, because `backward` *adds* to them; run the model forward, up to the loss; run the backward pass; let the
-# optimiser take a step. Only a missing forward pass raises an error. A pass through all the data is an
+# optimiser take a step. Forget one, and only if it is the forward pass do you get an error. A pass through all the
+# training data is an
 # **[epoch](../../site/glossary.md#epoch)**.
 #
 # After an epoch we measure: in evaluation mode, which turns dropout off, and under `torch.no_grad()`, which saves
@@ -635,9 +636,8 @@ print(f"bag of words: accuracy {bag_aside:.1%} on {len(set_aside):,} validation 
 # 2019](https://arxiv.org/abs/1711.05101)): **[Adam](../../site/glossary.md#adam)** with **[weight
 # decay](../../site/glossary.md#weight-decay)**, which shrinks every weight a little at each step. The learning rate
 # rises linearly over the first 100 steps, the **[warm-up](../../site/glossary.md#warm-up)**, then falls to zero along
-# half a cosine. [Xiong et al. (2020)](https://arxiv.org/abs/2002.04745), section 3, found that a transformer with
-# post-norm trains poorly without warm-up. Your model is small, and at this size warm-up does not help: three
-# recorded runs without it were a little more accurate than three with it. We keep the usual recipe.
+# half a cosine. This is the usual recipe; a model as small as yours does not need all of it. Three recorded runs
+# without warm-up were a little more accurate than three with it.
 
 # %%
 def rate(step, steps, peak=0.001, warmup=100):
@@ -733,8 +733,8 @@ for text, probability in zip(pair, positive_probability(pair)):
 #
 # Does the model use *not*, and the order of the words? Maps of attention weights show where a word takes information
 # *from*, not what is done with it; whether they explain a prediction is disputed ([Jain and Wallace,
-# 2019](https://arxiv.org/abs/1902.10186); [Wiegreffe and Pinter, 2019](https://arxiv.org/abs/1908.04626)). A direct
-# test takes something away. First hide each word in turn with the mask, then swap randomly chosen pairs of words.
+# 2019](https://arxiv.org/abs/1902.10186); [Wiegreffe and Pinter, 2019](https://arxiv.org/abs/1908.04626)). It is more
+# direct to take something away. First hide each word in turn with the mask, then swap randomly chosen pairs of words.
 
 # %%
 @torch.no_grad()
@@ -841,10 +841,10 @@ check.prediction("sure_of_salad", sure_of_salad)
 # ## Real reviews
 #
 # Now the same contest on IMDb. Training takes 13 minutes of processor time, so we ran it once and **recorded** it.
-# The transformer is this lesson's `Classifier`, twice as wide and with half the heads, another optimiser and dropout,
-# and with one word in ten replaced by `<unk>` in training. The bag of words reweights its counts so that rare words
-# count for more (tf-idf). Both have a vocabulary of 20,000 words, and read the first 56 and the last 168 words of a
-# long review: the verdict often comes at the end. All settings are in `helpers/training/imdb.py`.
+# The transformer is this lesson's `Classifier`, twice as wide, with half the heads. It was trained with another
+# optimiser, with dropout, and with one word in ten replaced by `<unk>`. The bag of words reweights its counts so that
+# rare words count for more (tf-idf). Both have a vocabulary of 20,000 words. Of a long review, both read only the
+# first 56 and the last 168 words. All settings are in `helpers/training/imdb.py`.
 
 # %% [markdown]
 # <div class="card">
@@ -912,13 +912,13 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # It goes on learning the training reviews by heart: **[overfitting](../../site/glossary.md#overfitting)**.
 #
 # **The validation set flatters the transformer**, which gets 89.1 % of the validation reviews right but only 86.2 % of
-# the test reviews; the bag of words loses only one point. The transformer's gap is more than four times its standard
-# error of 0.7 points. Validation and training reviews
-# share films, and the test reviews discuss others ([Maas et al., 2011](https://aclanthology.org/P11-1015/)): one
-# possible reason. A validation set should resemble the test data.
+# the test reviews. That gap is more than four times its standard error of 0.7 points; the bag of words loses only one
+# point. One possible reason: the validation reviews discuss the same films as the training reviews, and the test
+# reviews discuss others ([Maas et al., 2011](https://aclanthology.org/P11-1015/)). A validation set should resemble
+# the test data.
 #
-# [Lesson 14](../14_bert/14_bert.ipynb) repeats this comparison with **pretraining**: its encoder was first trained on a
-# great deal of other text.
+# [Lesson 14](../14_bert/14_bert.ipynb) repeats this comparison with **pretraining**: there, the transformer has been
+# trained on a great deal of other text before it sees its first review.
 #
 # Of these three short test reviews, the transformer got the last two wrong. The very last is the one from the
 # beginning:

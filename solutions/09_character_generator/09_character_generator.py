@@ -10,7 +10,8 @@
 # *Write like the text you read*
 #
 # This sentence stops inside a word, yet you can guess the next lett. If you can guess, you can write: guess a letter,
-# append it, guess again. You build a model that does both, and you find out when it guesses better than a table.
+# append it, guess again. You build a model that does both, and you find out when it guesses better than a table of
+# counts.
 #
 # | | |
 # |---|---|
@@ -66,7 +67,7 @@ for sample in run["samples"]:
     print(textwrap.fill(f"{sample['prompt']}▸ {line}", 88) + "\n")
 
 # %% [markdown]
-# **First come the letters, then short words, then whole phrases.** All four texts were drawn with the same random
+# **First come letters, then short words, then something like phrases.** All four texts were drawn with the same random
 # numbers, so you can watch one line turn into words: *emrn Lem is t iongte*, *suement eme sookiong gend*, *such had me
 # soon onger, but not good*. The run is recorded, because the novels are not part of the course.
 
@@ -192,7 +193,7 @@ print(f"a model without an opinion: {loss:.3f} nats, "
 # *Total* is how often the stretch occurred, *count* how often this byte followed it, and *kinds* how many different
 # bytes did. Order 0 looks at no byte before, and its $p_\text{shorter}$ is 1/256.
 #
-# **gzip** and **xz** compress files. Once they have seen the training part, how many bits does a held-out byte add?
+# **gzip** and **xz** compress files. After the training part, how many bits does each held-out byte add to the file?
 
 # %%
 def counted(data, order):
@@ -589,7 +590,7 @@ show_player("next-byte")
 # %% [markdown]
 # <details><summary>What to find</summary>
 #
-# At T = 2, p = 0.5 leaves only *s* after *expres*. After *The*, p = 0.7 leaves only bytes that could begin a word.
+# At T = 2, p = 0.5 leaves only *s* after *expres*. After *The*, p = 0.7 leaves only letters and the underscore.
 # At T = 1, p = 0.9 is low enough after both. A higher T flattens the distribution, so the same p keeps more bytes.
 #
 # </details>
@@ -708,7 +709,7 @@ for way, options in ways.items():
 check.prediction("greedy_text", greedy_text)
 
 # %% [markdown]
-# **Greedy** decoding repeats itself. Large models do this too: the probability of a phrase rises with each repetition
+# **Greedy decoding repeats itself.** Large models do this too: the probability of a phrase rises with each repetition
 # ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4). **The higher the temperature, the more words
 # are made up**, and p = 0.9 removes many of them. In practice, lower T or p until most words are real, but not until
 # the text repeats itself.
@@ -855,8 +856,8 @@ print(f"sliding by one:              {sliding:.3f} bits per byte, {cost[1]:,}")
 
 # %% [markdown]
 # The fair number is lower, but in our run by a few thousandths only: this model looks back about one word, so a full
-# window hardly helps it. And computing it takes nearly t times the work. A compromise is to slide by more than one
-# byte. [Lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) starts from this shortcoming.
+# window hardly helps it. And the fair number takes nearly t times the work; a compromise is to slide by more than one
+# byte. [Lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) looks for a way around this work.
 
 # %% [markdown]
 # ## Your model so far
@@ -881,8 +882,8 @@ for rung, t in (("07_transformer_block", 32), ("09_character_generator", 64)):
 # <div class="figure-caption">
 #
 # **How to read it.** Farther left is better. The point is your model, the ticks are three runs of ours;
-# [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines. In the samples, the
-# models wrote what follows ▸.
+# [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines. The two top rows
+# trained for a third of the steps of lessons 1 to 6. In the samples, the models wrote what follows ▸.
 #
 # </div>
 #
@@ -896,11 +897,11 @@ for rung, t in (("07_transformer_block", 32), ("09_character_generator", 64)):
 # %% [markdown]
 # ## When does a transformer beat a table?
 #
-# **When it is trained for long enough.** A table learns all it can by reading its text once. In 800 steps your model
-# reads the manual three times, and loses to the table of four bytes, 2.23 against 2.08. The last row above is a
-# narrower model (e = 64) that reads it ten times: at 2.03 bits, it is ahead of the table. Does more text help the one
-# or the other? We measured both on the beginning of [**enwik8**](https://mattmahoney.net/dc/textdata.html), the
-# English Wikipedia of 2006 with its markup.
+# **On the manual: when it is trained for long enough.** A table learns all it can by reading its text once. In 800
+# steps your model reads the manual three times, and loses to the table of four bytes, 2.23 against 2.08. The last row
+# above is a narrower model (e = 64) that reads it ten times: at 2.03 bits, it is ahead of the table. Does more text
+# help the one or the other? We measured both on the first four million bytes of
+# [**enwik8**](https://mattmahoney.net/dc/textdata.html), the English Wikipedia of 2006 with its markup.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per held-out byte against bytes of training text, on a logarithmic axis from 60,000 to 4 million. The line of the best table falls from 3.6 to 2.3. The line of a transformer like yours is below it throughout, from 3.4 to 2.4 at 960,000 bytes. A single point at the right edge, the larger transformer, is at 1.7, far below the table."}}
 run, larger, novels = recorded("tables"), recorded("enwik8"), recorded("austen")
@@ -931,9 +932,9 @@ print(f"Jane Austen: order {bits.index(min(bits))} {min(bits):.2f}, transformer,
 # </div>
 #
 # **More text helps both, and the transformer stays ahead.** At 240,000 bytes it trains for your 800 steps, and wins
-# where yours lost; but the text and the optimiser differ, too. The table's best order grows from 3 to 5. On the whole
-# text the table needs 2.25 bits, a larger transformer 1.66. But text that is not read does not help: of Jane Austen's
-# novels, 800 steps read a fifth, and there the table is far ahead.
+# where yours lost. The text and the optimiser are not yours, and this run does not say which of the two decides. The
+# table's best order grows from 3 to 5. On all four million bytes the table needs 2.25 bits, a larger transformer 1.66.
+# But text that is not read does not help: of Jane Austen's novels, 800 steps read a fifth, and the table is far ahead.
 
 # %% [markdown]
 # ## How low can it go?
@@ -955,8 +956,8 @@ print(f"Jane Austen: order {bits.index(min(bits))} {min(bits):.2f}, transformer,
 # %% [markdown]
 # ## What you can do now
 #
-# You can train a language model on a text, measure fairly how many bits per byte it needs, hold it against a table, and
-# sample from it with temperature, top-k and top-p.
+# You can train a language model on a text, measure fairly how many bits per byte it needs, compare it with a table of
+# counts, and sample from it with temperature, top-k and top-p.
 #
 # **A question to think about**
 #
