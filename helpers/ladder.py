@@ -54,7 +54,7 @@ MOST = 1_000_000  # bytes of a text
 TEMPERATURE = 0.8
 
 
-FINISHED = {
+FINISHED: dict[str, Callable] = {
     "raw_weights": lambda x: x @ x.mT,
     "row_softmax": lambda scores: torch.softmax(scores, dim=-1),
     "attention": attention,
@@ -121,7 +121,7 @@ class Projections(nn.Module):
         super().__init__()
         self.to_queries, self.to_keys, self.to_values = (nn.Linear(E, E, bias=False) for _ in range(3))
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def projected(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """x: (b, t, e). Returns q, k and v, each (b, t, e)."""
         return self.to_queries(x), self.to_keys(x), self.to_values(x)
 
@@ -133,14 +133,14 @@ class OneHead(Projections):
         super().__init__()
         self.attend = attend
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e).
 
         The function takes no mask. t more components of queries and keys serve as one: their product is 0 where a
         position may look, and far below 0 elsewhere.
         """
         b, t, _ = x.shape
-        q, k, v = super().forward(x)
+        q, k, v = self.projected(x)
         hidden = -FAR * (~causal_mask(t, x.device)).to(x.dtype).expand(b, t, t)
         places = torch.eye(t, dtype=x.dtype, device=x.device).expand(b, t, t)
         return self.attend(torch.cat([q, hidden], dim=-1), torch.cat([k, places], dim=-1), v)
@@ -153,9 +153,9 @@ class ScaledHead(Projections):
         super().__init__()
         self.scores = scores
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
-        q, k, v = super().forward(x)
+        q, k, v = self.projected(x)
         return torch.softmax(later_hidden(self.scores(q, k)), dim=-1) @ v
 
 
@@ -167,9 +167,9 @@ class Heads(Projections):
         self.split, self.merge = split, merge
         self.unify = nn.Linear(E, E)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
-        q, k, v = (self.split(part, H) for part in super().forward(x))
+        q, k, v = (self.split(part, H) for part in self.projected(x))
         return self.unify(self.merge(torch.softmax(later_hidden(scaled_scores(q, k)), dim=-1) @ v))
 
 

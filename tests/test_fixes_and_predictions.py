@@ -346,6 +346,6 @@ def test_an_author_is_told_what_a_bug_to_fix_lacks(tmp_path, old, new, mistakes,
 
 
 def test_every_lesson_has_predictions_and_a_bug_to_fix(source):
-    """But lesson 9, whose faulty measurement was the least of its exercises: it tests other people's numbers instead."""
+    """But lesson 9, whose bug to fix taught the least of its exercises."""
     lacks = [f"{source.name}: no bug to fix"] if source.name == "09_character_generator" else []
     assert to_come(source) == lacks

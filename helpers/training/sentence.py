@@ -6,6 +6,8 @@ ARGS=minilm`).
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
@@ -14,6 +16,7 @@ from helpers.data.datasets import minilm_files
 from helpers.data.sentence import FILE, LENGTH, WORDS
 from helpers.parts import bert
 from helpers.parts.bert import Bert, PieceTokenizer
+from helpers.parts.blocks import SelfAttention
 from helpers.parts.multi_head import split_heads
 from helpers.training.common import REAL
 
@@ -35,7 +38,7 @@ def tensors(model: Bert, tokenizer: PieceTokenizer) -> dict[str, torch.Tensor]:
 
 def _first_heads(model: Bert, x: torch.Tensor) -> torch.Tensor:
     """Queries, keys and values of the first block. x: (1, t, e). Returns (3, h, t, d)."""
-    layer = model.blocks[0].attention
+    layer = cast(SelfAttention, model.blocks[0].attention)
     return torch.cat([split_heads(to(x), layer.h) for to in (layer.to_queries, layer.to_keys, layer.to_values)])
 
 
