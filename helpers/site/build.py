@@ -141,6 +141,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
         problems += players.insert(notebook, lesson.name)
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
         if (further := lesson.further) is not None:
+            fold_definitions(further)
             problems += for_readers(further, f"{lesson.name}/further")
             nbformat.write(further, source / "lessons" / further_page(lesson.name))
     raise_if(problems)
@@ -180,7 +181,8 @@ def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, 
         if match[1] == "copy":
             return front_page.copy(published["repository"], published["branch"])
         if match[1].startswith(FURTHER):
-            return "\n".join(["```{toctree}", f"lessons/{further_page(match[1].removeprefix(FURTHER))}", "```"])
+            measured = [one for one in lessons if one.name == match[1].removeprefix(FURTHER)]
+            return "\n".join(map(way_to_further, measured))
         part = front_page.PARTS.get(match[1])
         return part(lessons) if part else still(match[1])
 
@@ -190,6 +192,19 @@ def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, 
 def further_page(name: str) -> str:
     """The file of the page that says what else was measured in a lesson."""
     return f"{name}_further.ipynb"
+
+
+def way_to_further(lesson: SiteLesson) -> str:
+    """The link to that page, as MyST; the sidebar has it too."""
+    link = f"{lesson.number} · {lesson.title} <lessons/{further_page(lesson.name)}>"
+    return "\n".join(["```{toctree}", ":titlesonly:", link, "```"])
+
+
+def fold_definitions(notebook: nbformat.NotebookNode) -> None:
+    """Fold the first code cell of such a page: imports, and what the lesson has defined."""
+    first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
+    if first is not None:
+        first.metadata["tags"] = [*first.metadata.get("tags", []), "hide-input"]
 
 
 def toctrees(lessons: Iterable[SiteLesson], pages: Iterable[str]) -> str:
