@@ -10,10 +10,10 @@
 # *What attention was invented for*
 #
 # Attention is older than the transformer. It entered translation to fix a network that translated short sentences
-# well and failed on long ones. (A network that writes by hand had a soft window over its text before: [Graves,
-# 2013](https://arxiv.org/abs/1308.0850).) This lesson builds the cell of that network, makes the network fail, and
-# fixes it. Then it asks the question that led to the transformer: if attention does all this, what is the recurrence
-# for?
+# well and failed on long ones. This lesson builds that network's cell, makes the network fail, and fixes it. Then it
+# asks the question that led to the transformer: if attention does all this, what is the recurrence for? (Before that, a
+# network that generates handwriting already moved a soft window over its text: [Graves,
+# 2013](https://arxiv.org/abs/1308.0850).)
 #
 # A second part prepares lesson 14. It asks what a good vector for a word is, and ends with vectors that depend on the
 # sentence.
@@ -102,10 +102,11 @@ for name, found in plain.items():
     print(f"{name}: {found[9]:.1e} after 10 words, {found[59]:.1e} after 60")
 
 # %% [markdown]
-# With g below 1 the gradient **vanishes**: an error at word 60 hardly reaches word 1. With g above 1 it **explodes**,
-# though more slowly than $g^t$, because the state grows into the flat part of the tanh. Exploding gradients can be
-# clipped ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)). Vanishing is harder to cure ([Bengio, Simard and
-# Frasconi, 1994](https://doi.org/10.1109/72.279181)). It takes a path without $W_s$ and tanh.
+# A gradient that goes back through these steps shrinks or grows by the same factors. With g below 1 it **vanishes**:
+# an error at word 60 hardly reaches word 1. With g = 1.5 it **explodes**, though more slowly than $g^t$, because the
+# state grows into the flat part of the tanh. Exploding gradients can be clipped ([Pascanu et al.,
+# 2013](https://arxiv.org/abs/1211.5063)). Vanishing is harder to cure ([Bengio, Simard and Frasconi,
+# 1994](https://doi.org/10.1109/72.279181)). It takes a path without $W_s$ and tanh.
 #
 # The **LSTM** ([Hochreiter and Schmidhuber, 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU** ([Cho
 # et al., 2014](https://arxiv.org/abs/1406.1078)) have such a path. In PyTorch's GRU,
@@ -214,16 +215,18 @@ for name, found in gated.items():
 #
 # **The gate decides what is remembered.** With a bias of 0 the gates are about 1/2, and the GRU forgets faster than
 # the plain cell with g = 0.8. With a bias of 4 they are about $\sigma(4) = 0.98$, and half of the slope is left after
-# sixty words. So a GRU can *learn* what to keep, because its gates depend on the word and on the state. A second
-# limit remains: the state has d numbers, however long the text is.
+# sixty words: more than $0.98^{60}$, because some gates are wider open, and the candidate passes on a part of the
+# state, too. So a GRU can *learn* what to keep, because its gates depend on the word and on the state.
+#
+# A second limit remains: the state has d numbers, however long the text is.
 
 # %% [markdown]
 # ## A sentence in one vector
 #
 # In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and
-# Le](https://arxiv.org/abs/1409.3215) translated with two recurrent networks, an encoder and a decoder. Between them
-# is one vector c for the whole sentence. Cho et al. give it to every step of the decoder, beside the previous word
-# $y_{i-1}$:
+# Le](https://arxiv.org/abs/1409.3215) paired two recurrent networks for translation, an encoder and a decoder. (Cho et
+# al. used theirs to score the phrase pairs of another system.) Between the two is one vector c for the whole source.
+# Cho et al. give it to every step of the decoder, beside the previous word $y_{i-1}$:
 #
 # $$s_i = f(s_{i-1},\, y_{i-1},\, c) .$$
 #
@@ -338,8 +341,8 @@ for count, share in enumerate(with_vector[:6], 1):
     print(f"lists of {count}: {share:.2f} right with one vector")
 
 # %% [markdown]
-# **One vector is enough for one number and fails on six**, although the training set has lists of six, too. That is
-# what it learns at this budget, not all that 64 numbers can hold: with more training the fall comes at longer lists
+# **One vector is enough for one number and fails from four on**, although the training set has lists of up to six. That
+# is what it learns at this budget, not all that 64 numbers can hold: with more training the fall comes at longer lists
 # ([Measured further](../../site/further.md#lesson-13)).
 #
 # [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) saw the same fall in real sentences. [Sutskever et al.
@@ -464,8 +467,8 @@ check(general_scores)
 #
 # **Prediction · `bias_on_keys`** &nbsp; 1 minute · no points
 #
-# Add a bias on the side of the memory: $\text{score}(s, h_j) = s \cdot (W_h h_j + b)$, with b drawn at random and of
-# the same size as the rest. For a given state s, how do the attention weights change?
+# Give the keys a bias: $\text{score}(s, h_j) = s \cdot (h_j W_h + b)$, with a random b whose components are about as
+# large as those of s. For a given state s, how do the attention weights change?
 #
 # - **A.** None of them changes, whatever s and b are.
 # - **B.** All of them change.
@@ -643,9 +646,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each German word, just before it is written. *sieben* looks at *seven*, *vierzig*
-# goes back to *forty*, and the rest follows the order of the words. *und* looks at *forty*: German needs an *und*
-# only if there is such a ten.
+# **How to read it.** One row for each German word, just before it is written. *sieben* looks at *seven*. At *und*, most
+# of the weight goes back to *forty* (German needs an *und* only if there is such a ten), and at *vierzig* it stays
+# there. Then it follows the order of the words; before the stop it is spread over all of them.
 #
 # </div>
 #
@@ -656,8 +659,9 @@ plt.show()
 # %% [markdown]
 # ## What is the recurrence for?
 #
-# With attention, the context $c_i$ carries what the decoder needs. And in the encoder? Recurrence tells each word
-# what is around it, but attention could do that as well. And recurrence makes every word wait.
+# With attention, the decoder gets what it needs of the *source* from the context $c_i$. Two jobs are left to the
+# recurrence: it tells the decoder what is already written, and each source word what is around it. Attention could do
+# both. And recurrence makes every word wait.
 
 # %%
 plots.diagrams.waiting_steps()
@@ -671,8 +675,8 @@ plots.diagrams.waiting_steps()
 # </div>
 #
 # [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) compare the two in their table 1. Over t words, recurrence
-# needs t steps in a row and attention one; the path between two distant words is as long. The price of attention
-# grows with t² (lesson 16).
+# needs t steps in a row, and attention needs one. The path from the first word to the last is just as long: t steps, or
+# one. In return, the cost of attention grows with t² (lesson 16).
 #
 # So they removed the recurrence from encoder and decoder, and let each sequence attend to *itself*. They added lesson
 # 6's positions, because nothing reads in order any more. Attention inside one sequence was not new ([Cheng et al.,
@@ -1038,11 +1042,11 @@ for kind in (False, True):
 # that.
 #
 # </details>
-# <details><summary>2. In Luong's decoder the context is computed with the *new* state, after the GRU. What does the GRU
-# not know then?</summary>
+# <details><summary>2. In Luong's decoder the context is computed with the *new* state, after the recurrent cell (there,
+# an LSTM). What does the cell not know then?</summary>
 #
 # The context of this step: the new state is computed without it, and the context only enters the logits. [Luong et
-# al.](https://arxiv.org/abs/1508.04025) feed a joint vector of state and context into the next step, so the GRU knows
+# al.](https://arxiv.org/abs/1508.04025) feed a joint vector of state and context into the next step, so the cell knows
 # it one step later (section 3.3).
 #
 # </details>

@@ -237,7 +237,8 @@ def wordpiece(word, vocabulary, limit=100):
 check(wordpiece)
 
 # %% [markdown]
-# The vocabulary of this lesson was learned from its reviews:
+# This lesson's vocabulary is made in a simpler way. It holds the characters of the reviews, their frequent words, and
+# frequent endings of words:
 
 # %%
 print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
@@ -455,7 +456,8 @@ plots.diagrams.bert_flow()
 # <div class="figure-caption">
 #
 # **How to read it.** From top to bottom, with the shape of the data on the arrows. Vectors from three tables are added;
-# the output of the blocks goes to one of three kinds of head. A new task needs only a new head.
+# the output of the blocks goes to one of three kinds of head. A new task brings a new head; the rest stays frozen, or
+# is trained further.
 #
 # </div>
 
@@ -663,20 +665,21 @@ for text in ("[MASK] the plot is slow, the cast is good",
 
 # %% [markdown]
 # **Reading both ways finds more of the hidden words, even against a model that learns from every next word.** In one
-# run each, it finds 73 %. Reading left only finds 62 % with the same task, and 64 % with the task that suits it. That
-# closes a fifth of this gap, and nearly half of the gap in the loss. The fairer task is also learned sooner: for the
-# first 300 steps it is ahead. In both sentences above, the clue is to the right of the hidden word.
+# run each, it finds 73 %. Reading left only finds 62 % with the same task, and 64 % with the task that suits it. So
+# the fairer task closes a fifth of the gap from 62 to 73 %, and nearly half of the gap in the loss. It is also
+# learned sooner: for more than half of the steps it is ahead. In both sentences above, the clue is to the right of
+# the hidden word.
 #
-# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) compares the two in the same way (table 5, rows 2
-# and 3). On SQuAD (where in a text is the answer?), its left-only model, which predicts the next word, lowers F1 from
-# 87.9 to 77.8. But BERT cannot write as GPT does; the last section returns to this.
+# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) compares the two after fine-tuning (table 5, rows
+# 2 and 3). On SQuAD (where in a text is the answer?), F1 falls from 87.9 to 77.8 with the left-only model, which was
+# trained on the next word. But BERT cannot write as GPT does; the last section returns to this.
 #
 # ## Open a published model
 #
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and h
-# = 12. It started from a small model that others had trained to imitate a large one (*distillation*). Then it was
-# trained on 1.17 billion pairs of sentences that belong together, so that their mean vectors are close (its card says
-# so). The names in such files differ from ours:
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and
+# h = 12. It started from a small model: every second block of one that others had trained to imitate a large model
+# (*distillation*). Then it was trained on 1.17 billion pairs of sentences that belong together, so that their mean
+# vectors are close (its card says so). The names in such files differ from ours:
 #
 # | published | ours | | published, in `encoder.layer.3.` | ours, in `blocks.3.` |
 # |---|---|---|---|---|
@@ -689,9 +692,9 @@ for text in ("[MASK] the plot is slow, the cast is good",
 # | | | | `output.dense` | `feed_forward.narrow` |
 # | | | | `output.LayerNorm` | `norm2` |
 #
-# Files differ in four ways. Some have **`bert.`** before every name. In old ones, weight and bias of the norms are
-# called **`gamma`** and **`beta`**. Some hold **`position_ids`**, which are not weights but the integers 0, 1, 2, ….
-# And some hold the heads used in training, under **`cls.`**.
+# Files differ in four ways. Some have **`bert.`** before every name of the encoder. In old ones, weight and bias of
+# the norms are called **`gamma`** and **`beta`**. Some hold **`position_ids`**, which are not weights but the
+# integers 0, 1, 2, …. And some hold the heads used in training, under **`cls.`**.
 
 # %% [markdown]
 # <div class="card">
@@ -767,8 +770,9 @@ told = mine.load_state_dict(rename_bert(published), strict=False)
 print("missing:", told.missing_keys, " unexpected:", told.unexpected_keys)
 
 # %% [markdown]
-# How do you know that it is right? The model's card prints the first numbers of the vector for "This is an example
-# sentence", the mean over the real tokens scaled to length 1: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374.
+# How do you know that it is right? Take the example of the model's card, "This is an example sentence". The mean over
+# its real tokens, scaled to length 1, should begin with 0.0677, 0.0635, 0.0487, 0.0793, 0.0374, the numbers recorded
+# with the course's finished parts.
 
 # %%
 run = recorded("minilm")["result"]
@@ -837,9 +841,9 @@ check.prediction("closer_pair", closer_pair)
 # </div>
 #
 # **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
-# meaning in different words (pair 6), so it is used to search by meaning. But who gave and who received hardly changes
-# the vector (pair 0), and with a *not* between them two sentences are as close as two that mean the same (pairs 2 and
-# 5).
+# meaning in different words (pair 6; pair 7 less clearly), so it is used to search by meaning. But who gave and who
+# received hardly changes the vector (pair 0), and two sentences that differ by a *not* are as close as two that mean
+# the same (pairs 2 and 5).
 # [Measured further](../../site/further.md#lesson-14) looks at the heads of this model, and at which block is best to
 # read from.
 #
@@ -1068,21 +1072,22 @@ for row in few:
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, with 128 pieces of each of 2,000 test reviews. Three ways to use the pretrained model
-# with the same labels, one run each, and a linear layer on counts of the same pieces. The frozen model's stage
-# (0: the words, 1: block 0) is chosen on a quarter of the labels. The standard error of a difference is
-# 1.0 to 1.5 %.
+# with the same labels, one run each, and a linear layer on counts of the same pieces. For the frozen model, the stage
+# (0: the words) is chosen on a quarter of the labels. The
+# standard error of a difference is 1.0 to 1.5 points.
 #
 # </div>
 #
-# **Pretraining helps most if labels are few, and the model has to be trained further.** With 1,000 labels the model is
-# ahead of counts of pieces with 5,000. With all labels it is three points more accurate than word counts, but it is
-# also larger than lesson 8's transformer. A linear layer on the frozen model is only about as good as the counts. LoRA
-# with rank 8 is 0.7 to 2.1 points below training everything; at each number of labels alone, that could be chance.
+# **Pretraining helps most where labels are few, provided that the model is trained further.** With 1,000 labels the
+# fine-tuned model is ahead of counts of pieces with 5,000. With all labels it is three points more accurate than word
+# counts, but it is also larger than lesson 8's transformer. A linear layer on the frozen model is only about as good
+# as the counts. LoRA with rank 8 is 0.7 to 2.1 points below training everything; at each number of labels alone, that
+# could be chance.
 #
 # ## What BERT became
 #
-# **The encoder is still in use.** ModernBERT ([Warner et al., 2024](https://arxiv.org/abs/2412.13663)) learns to predict
-# hidden words, as BERT does, on 2 trillion tokens. It reads up to 8,192 tokens at once, with rotary positions
+# **The encoder is still in use.** ModernBERT ([Warner et al., 2024](https://arxiv.org/abs/2412.13663)) learns to
+# predict hidden words, as BERT does, on 2 trillion tokens. It reads up to 8,192 tokens at once, with rotary positions
 # (lesson [6](../06_positions/06_positions.ipynb)) and, in most blocks, attention to nearby tokens only (lesson
 # [16](../16_sparse_attention/16_sparse_attention.ipynb)).
 #
