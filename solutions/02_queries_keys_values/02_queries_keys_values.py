@@ -278,8 +278,7 @@ plt.show()
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
 # $W_q$ and $W_k$ have shape (e, d): queries and keys are compared, so they need the same width. $W_v$ has shape
-# (e, d_v). Such a matrix is called a [**projection**](../../site/glossary.md#projection). (In linear algebra the word
-# means something narrower: a matrix P with P² = P.)
+# (e, d_v). Such a matrix is called a [**projection**](../../site/glossary.md#projection).
 
 # %% [markdown]
 # ## Attention

@@ -632,8 +632,6 @@ show_player("rotary")
 # | relative bias | the scores | 2 · t_max − 1 | i − j only |
 # | rotary | queries and keys | none | i − j only |
 #
-# (For sinusoids, PE(i) · PE(j) depends on i − j alone; in a score, the projections and the words change that.)
-#
 # Each method gets the same task: at each position of a random sequence over eight letters, name **the letter two
 # positions back**. A model has one unmasked attention layer, is trained on sequences of 16 and tested on sequences of
 # 64. (The learned table has 64 rows, but training reaches only the first 16.) If a model has learned only *position 9
