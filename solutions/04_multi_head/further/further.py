@@ -225,7 +225,7 @@ class OneHeadAndUnify(Projections):
         self.unify = nn.Linear(E, E)
 
     def forward(self, x):
-        q, k, v = super().forward(x)
+        q, k, v = self.projected(x)
         return self.unify(torch.softmax(later_hidden(scaled_scores(q, k)), dim=-1) @ v)
 
 torch.manual_seed(0)
