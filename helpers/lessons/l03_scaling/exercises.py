@@ -242,7 +242,7 @@ measured_scale = exercise(
         values(1.5, accepts="number", rtol=1e-2, atol=0.0),
         values(
             0.75,
-            given=with_factor(0.001, 0.004, (9, 20)),
+            given=with_factor(0.04, 0.09, (9, 20)),
             name="small factors",
             accepts="number",
             rtol=1e-2,

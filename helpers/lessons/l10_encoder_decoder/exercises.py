@@ -774,7 +774,7 @@ def searched_with_one_id(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     model, source, _, stop = a_sentence(draw.named("one id"), 7, urgent=True)
     translation = filled_up(answer(model, source, stop, stop, 8, 3), 8)
     return {
-        "result": searched((2, 3, 4) * 4, 7, 8, urgent=True)(answer, draw),
+        "result": searched((2, 3, 4) * 8, 7, 8, urgent=True)(answer, draw),
         "with one id for start and stop": translation,
     }
 
@@ -786,7 +786,7 @@ def searched_by_one(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     unsure = Tabled(own, int(source[0, -1]), start, stop, UNSURE, longest=140)
     limit = own.named("limit").number(115, 135)
     return {
-        "result": searched((1,) * 5, 7, 5, urgent=False)(answer, draw),
+        "result": searched((1,) * 8, 7, 5, urgent=False)(answer, draw),
         f"for {limit} tokens": filled_up(answer(unsure, source, start, stop, limit, 1), limit),
     }
 
@@ -835,7 +835,7 @@ beam_search = exercise(
         Aspect(
             "beams that end early",
             0.5,
-            searched((2, 3) * 6, 7, 6, urgent=False, tables=(FORK, FORK)),
+            searched((2, 3) * 10, 7, 6, urgent=False, tables=(FORK, FORK)),
             axes="sentence t",
             filler=END_OF_ROW,
             missed=(
@@ -854,7 +854,7 @@ beam_search = exercise(
         Aspect(
             "room for all",
             1,
-            searched((200,) * 6, 4, 3, urgent=False, tables=(LATE,)),
+            searched((200,) * 10, 4, 3, urgent=False, tables=(LATE,)),
             axes="sentence t",
             filler=END_OF_ROW,
             missed=(
