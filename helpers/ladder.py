@@ -59,7 +59,6 @@ FINISHED: dict[str, Callable] = {
     "row_softmax": lambda scores: torch.softmax(scores, dim=-1),
     "attention": attention,
     "scaled_scores": scaled_scores,
-    "scaled_scores_early": scaled_scores,
     "split_heads": split_heads,
     "merge_heads": merge_heads,
     "CausalSelfAttention": CausalSelfAttention,
@@ -275,11 +274,18 @@ def training_steps(
     """
     if os.environ.get(VALIDATING):  # a notebook that is validated need not wait for the training
         steps = min(steps, FEW)
-    data, t, chance = text(text_name)[0], length_of(model), torch.Generator().manual_seed(seed)
+    yield from steps_on(text(text_name)[0], model, steps, seed, what, times * BATCH)
+
+
+def steps_on(
+    data: torch.Tensor, model: nn.Module, steps: int, seed: int = 0, what: str = "training", windows_a_step: int = BATCH
+) -> Iterator[None]:
+    """The recipe on any text, a step at a time. data: (length,), bytes."""
+    t, chance = length_of(model), torch.Generator().manual_seed(seed)
     small_embeddings(model)
     optimiser = torch.optim.AdamW(model.train().parameters(), betas=(0.9, 0.98), weight_decay=0.05)
     for step in progress(range(steps), what):
-        starts = torch.randint(len(data) - t, (times * BATCH,), generator=chance)
+        starts = torch.randint(len(data) - t, (windows_a_step,), generator=chance)
         windows = data[starts.unsqueeze(1) + torch.arange(t + 1)].long().to(device())  # (b, t + 1)
         logits = model(windows[:, :-1])  # (b, t, n)
         loss = F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())

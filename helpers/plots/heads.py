@@ -34,6 +34,7 @@ def head_grid(
     across: int = 3,
     row_label: str = ROWS,
     column_label: str = COLUMNS,
+    width: float = WIDTH,
     **options: Any,
 ) -> None:
     """A map of weights for each head, all on one scale from 0 to 1, so that equal colours are equal weights.
@@ -42,6 +43,7 @@ def head_grid(
     rows, columns  names of the t and the s positions; with rows alone, both are named by them.
     titles         one for each head; by default "head 1" and so on.
     across         so many maps beside each other, then a new line.
+    width          of the figure, in inches.
     options        anything else that `heat` takes. Cells without numbers get one colour scale, at the right.
     """
     weights = as_array(weights)
@@ -52,7 +54,7 @@ def head_grid(
     h, across = len(weights), min(across, len(weights))
     down = -(-h // across)
     figure, axes = plt.subplots(
-        down, across, figsize=(WIDTH, 1.25 * WIDTH * down / across), squeeze=False, layout="compressed"
+        down, across, figsize=(width, 1.25 * width * down / across), squeeze=False, layout="compressed"
     )
     for k, ax in enumerate(axes.flat):
         if k >= h:

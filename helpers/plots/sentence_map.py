@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
-
+from .heads import head_grid
 from .style import WIDTH, Numbers, as_array
-from .weights import _trim_height, colour_scale, heat
 
 ROWS, COLUMNS = "word that looks", "word that is looked at"
 ALONE = 0.62  # of the width, for one map
@@ -26,22 +24,5 @@ def sentence_map(weights: Numbers, words: Sequence[str], titles: Sequence[str] |
     titles = [titles] * len(maps) if isinstance(titles, str) else titles
     if len(titles) != len(maps):
         raise ValueError(f"{len(titles)} titles for {len(maps)} maps")
-    across = min(across, len(maps))
-    down = -(-len(maps) // across)
-    width = WIDTH if across > 1 else ALONE * WIDTH
-    figure, axes = plt.subplots(
-        down, across, figsize=(width, 1.25 * width * down / across), squeeze=False, layout="compressed"
-    )
-    for place, ax in enumerate(axes.flat):
-        if place >= len(maps):
-            ax.set_axis_off()
-            continue
-        heat(maps[place], words, scale=1, annotate=False, title=titles[place], row_label="", column_label="", ax=ax)
-        if place % across:
-            ax.set_yticklabels([])
-        if place + across < len(maps):
-            ax.set_xticklabels([])
-    colour_scale(axes.flat[0], axes.ravel().tolist())
-    figure.supxlabel(COLUMNS, fontsize=10)
-    figure.supylabel(ROWS, fontsize=10)
-    _trim_height(figure)
+    width = WIDTH if min(across, len(maps)) > 1 else ALONE * WIDTH
+    head_grid(maps, words, None, titles, across, ROWS, COLUMNS, width, annotate=False)

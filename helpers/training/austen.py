@@ -7,9 +7,7 @@ The novels are text files in the data folder, austen/*.txt. Every twentieth chap
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -17,14 +15,13 @@ from torch import nn
 
 from helpers.data import store
 from helpers.device import device
-from helpers.ladder import small_embeddings
-from helpers.parts.generator import CharTransformer, generate, sample_batch
+from helpers.ladder import RATE, WARMUP, steps_on
+from helpers.parts.generator import CharTransformer, generate
 from helpers.training.common import COSINE, Record, arguments, settings_of
 from helpers.training.enwik8 import held_out_bits
-from helpers.training.tables import BATCH, MODEL, ORDERS, bits_of_orders, counted, loss_of
+from helpers.training.tables import BATCH, MODEL, ORDERS, bits_of_orders, counted
 
 STEPS, LOOKS = 800, (20, 100, 300, 800)
-RATE, WARMUP = 5e-3, 50
 PROMPT, COUNT, TEMPERATURE = "It is a truth universally ", 200, 0.8
 EVERY, SHORTEST = 20, 2000  # every twentieth chapter is held out; what is shorter is a title page
 HEADING = r"(?im)^chapter\s+[ivxl0-9]+\.?\s*$"
@@ -50,26 +47,6 @@ def novels(folder: Path) -> tuple[bytes, bytes]:
 def as_tensor(data: bytes) -> torch.Tensor:
     """Bytes as uint8, (length,)."""
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
-
-
-def rate(step: int, steps: int) -> float:
-    """The learning rate of a step: the lesson's."""
-    return RATE * min((step + 1) / WARMUP, 0.5 + 0.5 * math.cos(math.pi * step / steps))
-
-
-def training(model: nn.Module, data: torch.Tensor, steps: int) -> Iterator[int]:
-    """The lesson's recipe, a step at a time: how many steps are done."""
-    small_embeddings(model)
-    optimiser = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.05)
-    chance, t = torch.Generator().manual_seed(0), MODEL["t_max"]
-    for step in range(steps):
-        loss = loss_of(model.train(), sample_batch(data, BATCH, t, chance))
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.param_groups[0]["lr"] = rate(step, steps)
-        optimiser.step()
-        yield step + 1
 
 
 def sample_of(model: nn.Module) -> str:
@@ -98,7 +75,7 @@ def main() -> None:
     }
     record = Record("austen", about, settings_of(model, **MODEL, **settings))
     samples = []
-    for done in training(model, data, steps):
+    for done, _ in enumerate(steps_on(data, model, steps, windows_a_step=BATCH), 1):
         if done in LOOKS or done == steps:
             with record.aside():
                 bits = held_out_bits(model, test, t, t)

@@ -79,14 +79,14 @@ class DistanceHeads(Heads):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
         t = x.shape[1]
-        q, k, v = (split_heads(to(x), H) for to in (self.to_queries, self.to_keys, self.to_values))
+        q, k, v = (self.split(part, H) for part in self.projected(x))
         if self.rotary:
             places = torch.arange(t, device=x.device)
             scores = scaled_scores(rotate(q, places), rotate(k, places))
         else:
             bias = [relative_bias(table[(T - t) : (T + t - 1)], t) for table in self.table.unbind(dim=-1)]
             scores = scaled_scores(q, k) + torch.stack(bias)
-        return self.unify(merge_heads(torch.softmax(later_hidden(scores), dim=-1) @ v))
+        return self.unify(self.merge(torch.softmax(later_hidden(scores), dim=-1) @ v))
 
 
 class WithShortcut(nn.Module):
@@ -99,11 +99,6 @@ class WithShortcut(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (b, t, e). Returns (b, t, e)."""
         return x + self.layer(x)
-
-
-def nowhere() -> nn.Module:
-    """In place of positions, none."""
-    return nn.Identity()
 
 
 def plain_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
@@ -137,11 +132,11 @@ MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and what 
     "03 large, not scaled": lambda: large_scores(plain_scores),
     "03 large, scaled": lambda: large_scores(scaled_scores),
     UNMASKED: lambda: ByteModel(MultiHeadAttention(E, H)),
-    "06 without positions": lambda: ByteModel(CausalSelfAttention(E, H), nowhere()),
+    "06 without positions": lambda: ByteModel(CausalSelfAttention(E, H), nn.Identity()),
     "06 sinusoids": lambda: ByteModel(CausalSelfAttention(E, H), Sinusoids()),
-    "06 relative bias": lambda: ByteModel(DistanceHeads(rotary=False), nowhere()),
-    "06 rotary": lambda: ByteModel(DistanceHeads(rotary=True), nowhere()),
-    "06 one head without positions": lambda: ByteModel(ScaledHead(scaled_scores), nowhere()),
+    "06 relative bias": lambda: ByteModel(DistanceHeads(rotary=False), nn.Identity()),
+    "06 rotary": lambda: ByteModel(DistanceHeads(rotary=True), nn.Identity()),
+    "06 one head without positions": lambda: ByteModel(ScaledHead(scaled_scores), nn.Identity()),
     "07 attention": lambda: ByteModel(CausalSelfAttention(E, H)),
     "07 + shortcut": lambda: ByteModel(WithShortcut(CausalSelfAttention(E, H))),
     "07 + network": lambda: ByteModel(

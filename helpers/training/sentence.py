@@ -1,19 +1,21 @@
-"""What the published MiniLM makes of the sentence of lessons 1 to 7: python -m helpers.training.sentence
+"""What the published MiniLM makes of the words of lessons 1 to 7: python -m helpers.training.sentence
 
-Writes helpers/data/recorded/sentence.safetensors, in half precision. Nothing is trained. Needs the model (`make data
-ARGS=minilm`).
+Writes sentence.safetensors and meanings.safetensors into helpers/data/recorded, in half precision. Nothing is trained.
+Needs the model (`make data ARGS=minilm`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
+from helpers.data import meanings, sentence
 from helpers.data.datasets import minilm_files
-from helpers.data.sentence import FILE, LENGTH, WORDS
+from helpers.data.sentence import LENGTH, WORDS
 from helpers.parts import bert
 from helpers.parts.bert import Bert, PieceTokenizer
 from helpers.parts.blocks import SelfAttention
@@ -22,14 +24,19 @@ from helpers.training.common import REAL
 
 
 @torch.no_grad()
+def vectors(model: Bert, tokenizer: PieceTokenizer, words: Sequence[str]) -> torch.Tensor:
+    """The words' vectors, less the mean of the vocabulary, all of one length: (t, e). Each word is one piece."""
+    table, ids = model.tokens.weight, [one for word in words for one in tokenizer.ids(word)]
+    return LENGTH * F.normalize(table[ids] - table.mean(dim=0), dim=-1)
+
+
+@torch.no_grad()
 def tensors(model: Bert, tokenizer: PieceTokenizer) -> dict[str, torch.Tensor]:
     """What `helpers.data.sentence` reads, by name."""
     ids = torch.tensor([[one for word in WORDS for one in tokenizer.ids(word)]])
-    table = model.tokens.weight
-    words = LENGTH * F.normalize(table[ids[0]] - table.mean(dim=0), dim=-1)  # (t, e)
     without = model.norm(model.tokens(ids) + model.segments(torch.zeros_like(ids)))
     return {
-        "words": words,
+        "words": vectors(model, tokenizer, WORDS),
         "without_positions": _first_heads(model, without),
         "with_positions": _first_heads(model, model.embed(ids)),
         "weights": model.attention_weights(ids)[:, 0],
@@ -43,11 +50,13 @@ def _first_heads(model: Bert, x: torch.Tensor) -> torch.Tensor:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the files."""
     folder = minilm_files(places=REAL).folder
-    found = tensors(bert.load(folder).eval(), PieceTokenizer.from_folder(folder))
-    save_file({name: tensor.half().contiguous() for name, tensor in found.items()}, FILE)
-    print(f"Recorded in {FILE.name}.")
+    model, tokenizer = bert.load(folder).eval(), PieceTokenizer.from_folder(folder)
+    words = {"words": vectors(model, tokenizer, meanings.all_words())}
+    for file, found in ((sentence.FILE, tensors(model, tokenizer)), (meanings.FILE, words)):
+        save_file({name: tensor.half().contiguous() for name, tensor in found.items()}, file)
+        print(f"Recorded in {file.name}.")
 
 
 if __name__ == "__main__":
