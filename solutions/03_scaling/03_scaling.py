@@ -644,7 +644,7 @@ check.prediction("four_starts", four_starts)
 # **Exercise 4 · `measured_scale`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
 # `attend(q, k, v)` computes $\operatorname{softmax}(\beta\, q k^\top)\, v$ with a factor β that you do not know,
-# between a hundredth and 10. Find it: call `attend`, as often as you like, on q, k and v of your own choice, and
+# between one twenty-fifth and 10. Find it: call `attend`, as often as you like, on q, k and v of your own choice, and
 # return β, to within 1 %, as a Python number or as a tensor with a single number. The function `attend` takes queries
 # (b, t, d), keys (b, s, d) and values of any width, in float32 or float64, on the CPU; d is given.
 #
@@ -661,7 +661,7 @@ check.prediction("four_starts", four_starts)
 #
 # Suppose the products of the query with two keys are 16 and 0, and the weights come out as 0.88 and 0.12. Their ratio
 # is about 7.4, which is e². So 16β = 2, and β is 1/8. But with β = 10 the same products would give the weights 1 and 0.
-# Which products are safe for every β between a hundredth and 10?
+# Which products are safe for every β between one twenty-fifth and 10?
 #
 # </details>
 # </div>

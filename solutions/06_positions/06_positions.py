@@ -788,11 +788,11 @@ check.prediction("relative_beyond", relative_beyond)
 #
 # **Exercise 6 · `longer_bias`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Make a bias for sequences **longer** than those in training, from a table that was trained on t_max positions. Trained
-# distances keep their numbers. What the new ones get is up to you, and there is more than one right answer. It has to
-# hold for any table and any t: where all scores are equal, the new distances of a row together get less than a
-# thousandth of its weight. No entry may be +∞ or NaN. You may use `finished.relative_bias`, so that a mistake in
-# exercise 4 does not carry over.
+# Make a bias for sequences **longer** than those in training, from a table that was trained on t_max positions.
+# Trained distances keep their numbers. What the new ones get is up to you, and there is more than one right answer.
+# It has to hold for any table, and for sequences up to eight times as long: where all scores are equal, the new
+# distances of a row together get less than a thousandth of its weight. No entry may be +∞ or NaN. You may use
+# `finished.relative_bias`, so that a mistake in exercise 4 does not carry over.
 #
 # <details><summary>Hint 1: which distances are new</summary>
 #

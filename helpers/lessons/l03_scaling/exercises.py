@@ -240,23 +240,17 @@ measured_scale = exercise(
     larger=with_factor(6, 10, (700, 1000)),
     aspects=(
         values(1.5, accepts="number", rtol=1e-2, atol=0.0),
-        values(
-            0.75,
-            given=with_factor(0.04, 0.09, (9, 20)),
-            name="small factors",
-            accepts="number",
-            rtol=1e-2,
-            atol=0.0,
-            missed=SATURATED,
-        ),
-        values(
-            0.75,
-            given=with_factor(6, 10, (9, 20)),
-            name="large factors",
-            accepts="number",
-            rtol=1e-2,
-            atol=0.0,
-            missed=SATURATED,
+        *(
+            values(
+                0.75,
+                given=with_factor(low, high, (9, 20)),
+                name=f"{size} factors",
+                accepts="number",
+                rtol=1e-2,
+                atol=0.0,
+                missed=SATURATED,
+            )
+            for size, low, high in (("small", 0.04, 0.09), ("large", 6, 10))
         ),
     ),
 )

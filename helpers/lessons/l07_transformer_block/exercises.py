@@ -557,7 +557,9 @@ def the_block_itself(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return outputs
 
 
-OWN_WEIGHTS = "What is left does not follow the block: after the block's weights have changed, it uses the old ones."
+OWN_WEIGHTS = (
+    "Here the block gets other weights after your function was called. What it returned has to use those, too."
+)
 BLOCK_CHANGED = (
     "The block that was given is changed: called afterwards, it returns other numbers than before. An attribute that"
     " is set on the block, or a weight that is overwritten, is set for everybody who uses the block."
