@@ -29,7 +29,7 @@ HOLDS = (
     "constraints.txt environment.yml nbgrader_config.py helpers notebooks "
     "site/further.md site/glossary.md site/lessons.toml site/notation.md site/students.md"
 ).split()
-# Parts of the README that are about grading, authoring and the site, or lead to files that a student's copy has not
+# Parts of the README about grading, authoring and the site, or with links to files that students do not have
 NOT_FOR_STUDENTS = re.compile(rb"<!-- not for students -->\n.*?<!-- /not for students -->\n", re.DOTALL)
 KEEPS_BACK = (*(f"helpers/{room}/" for room in INSTRUCTORS_ROOMS), "solutions/", "exam/", "tests/")
 
