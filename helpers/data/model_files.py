@@ -15,6 +15,8 @@ from .hub import Repository, Unavailable
 
 # A GPT-2 of 2.2 million parameters, trained on the source of Python's standard library: helpers.training.pocket_gpt2.
 POCKET = Path(__file__).with_name("pocket_gpt2")
+# The same on six novels by Jane Austen: helpers.training.pocket_austen.
+POCKET_ENGLISH = Path(__file__).with_name("pocket_austen")
 
 GPT2_SIZES = {  # width, heads, blocks
     "gpt2": (768, 12, 12),

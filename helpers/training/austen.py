@@ -34,14 +34,19 @@ def chapters(novel: str) -> list[str]:
     return [chapter for chapter in whole if len(chapter) > SHORTEST]
 
 
-def novels(folder: Path) -> tuple[bytes, bytes]:
-    """The training part and the held-out part. FileNotFoundError where there are no novels."""
+def learned_and_held_out(folder: Path) -> tuple[list[str], list[str]]:
+    """The chapters to learn from, and those that are held out. FileNotFoundError where there are no novels."""
     files = sorted(folder.glob("*.txt"))
     if not files:
         raise FileNotFoundError(f"There are no novels in {folder}: put the six text files there.")
     found = [chapter for file in files for chapter in chapters(file.read_text(encoding="utf-8"))]
-    train = "".join(chapter for place, chapter in enumerate(found) if place % EVERY)
-    return train.encode(), "".join(found[::EVERY]).encode()
+    return [chapter for place, chapter in enumerate(found) if place % EVERY], found[::EVERY]
+
+
+def novels(folder: Path) -> tuple[bytes, bytes]:
+    """The training part and the held-out part, as bytes. FileNotFoundError where there are no novels."""
+    train, held_out = learned_and_held_out(folder)
+    return "".join(train).encode(), "".join(held_out).encode()
 
 
 def as_tensor(data: bytes) -> torch.Tensor:

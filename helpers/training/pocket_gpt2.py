@@ -47,6 +47,8 @@ UNPREDICTABLE = -100  # no target: the loss passes it over
 LOOKS, KEEP_EVERY = 40, 200
 SAMPLES = 200
 
+Line = tuple[tuple[int, float], ...]
+
 ##### What is learned from
 
 
@@ -64,7 +66,7 @@ def as_ids(modules: list[str], tokenizer: Tokenizer) -> torch.Tensor:
     return torch.tensor([*ids, tokenizer.end_of_text])
 
 
-def along(line: tuple[tuple[int, float], ...], step: int, steps: int) -> float:
+def along(line: Line, step: int, steps: int) -> float:
     """Where a line through some points, (step of STEPS, value), stands at a step of `steps`."""
     at = step * STEPS / steps
     k = max(k for k, (place, _) in enumerate(line[:-1]) if place <= at)
@@ -72,9 +74,9 @@ def along(line: tuple[tuple[int, float], ...], step: int, steps: int) -> float:
     return first + (last - first) * (min(at, end) - start) / (end - start)
 
 
-def echo_share(step: int, steps: int) -> float:
+def echo_share(step: int, steps: int, line: Line = ECHO_LINE) -> float:
     """The share of windows that hold an echo at a step."""
-    return along(ECHO_LINE, step, steps)
+    return along(line, step, steps)
 
 
 def rate_share(step: int, steps: int, warmup: int) -> float:
@@ -82,13 +84,15 @@ def rate_share(step: int, steps: int, warmup: int) -> float:
     return min((step + 1) / warmup, 1.0) * along(RATE_LINE, step, steps)
 
 
-def windows(train: torch.Tensor, n: int, step: int, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
+def windows(
+    train: torch.Tensor, n: int, step: int, steps: int, echoes: Line = ECHO_LINE
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The batch of a step: inputs and targets, (BATCH, t_max). The same for the same step, whatever came before it."""
     generator = torch.Generator().manual_seed(step)
     inputs, targets = sample_batch(train, BATCH, MODEL["t_max"], generator)
     rows = torch.cat([inputs, targets[:, -1:]], dim=1)  # (BATCH, t_max + 1)
     known = torch.ones_like(rows, dtype=torch.bool)
-    for row in (torch.rand(BATCH, generator=generator) < echo_share(step, steps)).nonzero()[:, 0].tolist():
+    for row in (torch.rand(BATCH, generator=generator) < echo_share(step, steps, echoes)).nonzero()[:, 0].tolist():
         rows[row], known[row] = with_echo(rows[row], n, generator)
     return rows[:, :-1], rows[:, 1:].masked_fill(~known[:, 1:], UNPREDICTABLE)
 
@@ -254,11 +258,12 @@ def train(
     record: Record,
     checkpoint: TrainingCheckpoint,
     look: Callable[[], dict[str, float]],
+    decay: float = DECAY,
 ) -> None:
     """Train, from the last checkpoint on where there is one."""
     every = max(1, steps // LOOKS)
     with two_threads() as pool:
-        optimiser = Optimiser(model, RATE, steps, WARMUP, DECAY, EMBEDDING_RATE, schedule=rate_share, at_once=pool.map)
+        optimiser = Optimiser(model, RATE, steps, WARMUP, decay, EMBEDDING_RATE, schedule=rate_share, at_once=pool.map)
         done, running = checkpoint.read(model, optimiser, record)
         for step in tqdm(range(done, steps), total=steps, initial=done, desc="training", mininterval=10):
             loss = gradients(model, *batch_of(step), pool).item()
@@ -266,7 +271,9 @@ def train(
             running = loss if running is None else 0.95 * running + 0.05 * loss
             if (step + 1) % every == 0 or step + 1 == steps:
                 with record.aside():
+                    model.eval()
                     figures = look()
+                    model.train()
                 tokens = (step + 1) * BATCH * MODEL["t_max"]
                 record.look(step=step + 1, tokens=tokens, training_nats=running, **figures)
             if (step + 1) % KEEP_EVERY == 0 or step + 1 == steps:
@@ -296,12 +303,33 @@ def look(model: gpt2.GPT2, held_out: torch.Tensor, per_byte: float, count: int =
 ##### The run
 
 
-def write(model: gpt2.GPT2, tokenizer: Tokenizer, folder: Path) -> None:
-    """The folder as the Hub would have it, weights in float16."""
+def recipe(steps: int, echoes: Line = ECHO_LINE, decay: float = DECAY) -> dict:
+    """What a record says of the training's settings."""
+    return {
+        "batch": BATCH,
+        "steps": steps,
+        "tokens": steps * BATCH * MODEL["t_max"],
+        "rate": RATE,
+        "embedding_rate": EMBEDDING_RATE,
+        "warmup": WARMUP,
+        "decay": decay,
+        "optimiser": "Muon, AdamW for embeddings, biases and norms",
+        "schedule": f"lines through {RATE_LINE} (step, share of the rate), {WARMUP} steps of warm-up",
+        "positions": f"a learned table, which starts as sinusoids times {POSITIONS}",
+        "echoes": "some windows have a stretch that comes again (of the text itself, or of random tokens); lines"
+        f" through {echoes} (step, share of the windows)",
+        "threads": "two, each with half of a batch",
+    }
+
+
+def write(
+    model: gpt2.GPT2, tokenizer: Tokenizer, folder: Path, temperature: float = TEMPERATURE, top_p: float = TOP_P
+) -> None:
+    """The folder as the Hub would have it, weights in float16, and how to draw from the model."""
     tokenizer.save(folder)
     gpt2.save(copy.deepcopy(model).half(), folder)
     end = tokenizer.end_of_text
-    settings = {"bos_token_id": end, "eos_token_id": end, "do_sample": True, "temperature": TEMPERATURE, "top_p": TOP_P}
+    settings = {"bos_token_id": end, "eos_token_id": end, "do_sample": True, "temperature": temperature, "top_p": top_p}
     write_whole(folder / "generation_config.json", json.dumps(settings, indent=2) + "\n")
     print(f"Wrote {', '.join(sorted(path.name for path in folder.iterdir()))} to {folder.name}.")
 
@@ -338,24 +366,7 @@ def main() -> None:
     train_ids, held_ids = as_ids(train_texts, tokenizer), as_ids(held_texts, tokenizer)
     config = gpt2.Config(n=len(tokenizer), **MODEL)
     model = fresh_model(config).to(device())
-    settings = settings_of(
-        model,
-        n=config.n,
-        **MODEL,
-        batch=BATCH,
-        steps=steps,
-        tokens=steps * BATCH * config.t_max,
-        rate=RATE,
-        embedding_rate=EMBEDDING_RATE,
-        warmup=WARMUP,
-        decay=DECAY,
-        optimiser="Muon, AdamW for embeddings, biases and norms",
-        schedule=f"lines through {RATE_LINE} (step, share of the rate), {WARMUP} steps of warm-up",
-        positions=f"a learned table, which starts as sinusoids times {POSITIONS}",
-        echoes="some windows have a stretch that comes again (of the text itself, or of random tokens); lines through"
-        f" {ECHO_LINE} (step, share of the windows)",
-        threads="two, each with half of a batch",
-    )
+    settings = settings_of(model, n=config.n, **MODEL, **recipe(steps))
     record = Record("pocket_gpt2", about(sources, train_ids, held_ids, held_texts), settings)
     checkpoint = checkpoint_for(record, options.to)
     per_byte = (len(held_ids) - 1) / record.data["held_out_bytes"]

@@ -227,17 +227,50 @@ def losses_without(
     return losses
 
 
-def samples_of(model: gpt2.GPT2, tokenizer: Tokenizer) -> list[dict]:
+def samples_of(
+    model: gpt2.GPT2,
+    tokenizer: Tokenizer,
+    prompts: list[str] = PROMPTS,
+    temperature: float = TEMPERATURE,
+    top_p: float = TOP_P,
+) -> list[dict]:
     """How the model goes on from a few beginnings."""
     samples = []
-    for seed, prompt in enumerate(PROMPTS):
+    for seed, prompt in enumerate(prompts):
         ids, generator = torch.tensor([tokenizer.encode(prompt)]), torch.Generator().manual_seed(seed)
-        drawn = gpt2.generate_cached(model, ids, 160, TEMPERATURE, top_p=TOP_P, generator=generator)[0].tolist()
+        drawn = gpt2.generate_cached(model, ids, 160, temperature, top_p=top_p, generator=generator)[0].tolist()
         drawn = drawn[: drawn.index(tokenizer.end_of_text)] if tokenizer.end_of_text in drawn else drawn
-        sample = {"prompt": prompt, "temperature": TEMPERATURE, "top_p": TOP_P, "text": tokenizer.decode(drawn)}
+        sample = {"prompt": prompt, "temperature": temperature, "top_p": top_p, "text": tokenizer.decode(drawn)}
         samples.append(sample)
         print(f"{prompt}|{sample['text']}\n")
     return samples
+
+
+def held_out_figures(
+    model: gpt2.GPT2,
+    ids: tuple[torch.Tensor, torch.Tensor],
+    held_texts: list[str],
+    unit: str = "module",
+    every: int = 40,
+) -> dict:
+    """How well the finished model predicts. ids: of every few of the texts learned from, and of those held out."""
+    learned_ids, held_ids = ids
+    held_bytes, t = len("".join(held_texts).encode()), model.config.t_max
+    perplexity = gpt2.perplexity(model, held_ids, t // 2)
+    learned = gpt2.perplexity(model, learned_ids, t // 2)
+    nats = math.log(perplexity)
+    return {
+        "held_out_nats": round(nats, 4),
+        "held_out_perplexity": round(perplexity, 2),
+        "held_out_bits_per_byte": round(bits_per_byte(nats * (len(held_ids) - 1) / held_bytes), 4),
+        "learned_perplexity": round(learned, 2),
+        "learned": f"on every {every}th of the {unit}s that were learned from, measured as the held-out ones",
+        "context": (
+            f"all held-out {unit}s in a row, windows of {t} tokens that start every {t // 2}: every token is predicted"
+            f" once, from more than {t // 2} before it (fewer at the beginning), the ends of {unit}s too, and all bits"
+            f" are divided by the {unit}s' bytes"
+        ),
+    }
 
 
 def figures(
@@ -253,22 +286,9 @@ def figures(
     texts: learned from, and held out. count: how many functions are drawn.
     """
     train_ids, learned_ids, held_ids = ids
-    held_bytes, t = len("".join(texts[1]).encode()), model.config.t_max
-    perplexity = gpt2.perplexity(model, held_ids, t // 2)
-    learned = gpt2.perplexity(model, learned_ids, t // 2)
-    nats, pairs = math.log(perplexity), BigramTable(train_ids, len(tokenizer))
-    per_byte = (len(held_ids) - 1) / held_bytes
+    pairs = BigramTable(train_ids, len(tokenizer))
     return {
-        "held_out_nats": round(nats, 4),
-        "held_out_perplexity": round(perplexity, 2),
-        "held_out_bits_per_byte": round(bits_per_byte(nats * per_byte), 4),
-        "learned_perplexity": round(learned, 2),
-        "learned": f"on every {2 * EVERY}th of the modules that were learned from, measured as the held-out ones",
-        "context": (
-            f"all held-out modules in a row, windows of {t} tokens that start every {t // 2}: every token is predicted"
-            f" once, from more than {t // 2} before it (fewer at the beginning), the ends of modules too, and all bits"
-            " are divided by the modules' bytes"
-        ),
+        **held_out_figures(model, (learned_ids, held_ids), texts[1], every=2 * EVERY),
         "heads": heads(model, held_ids),
         "parsed": grammar(model, tokenizer, pairs, texts[1], count),
     }
