@@ -10,8 +10,7 @@
 # *Remember the last segment*
 #
 # *I have a cat.* | *It does not eat fish.* A language model reads a long text in windows. Where a window ends, what was
-# before it is lost: in the second window nothing says what *it* is. This lesson asks one question: **how can a model
-# use what was before its window?**
+# in it is lost: in the second window nothing says what *it* is. **How can a model use what was before its window?**
 #
 # [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window, and
 # looks back at it. That takes two ideas: a memory without a gradient, and positions that say how far apart two tokens
@@ -73,10 +72,7 @@ def key_and_question(b, t=8):
     return told.to(device()), asking.to(device()), keys.to(device())
 
 def train_on_keys(model, answer, steps=100):
-    """The share of right answers in each batch; no batch comes twice.
-
-    answer: from both segments to the logits at the question mark, (b, n).
-    """
+    """The share of right answers in each batch. answer: from both segments to logits (b, n)."""
     torch.manual_seed(0)
     optimiser, right = torch.optim.Adam(model.parameters(), lr=0.005), []
     for _ in progress(range(steps), "training"):
@@ -92,11 +88,8 @@ def train_on_keys(model, answer, steps=100):
 torch.manual_seed(0)
 narrow = CharTransformer(**SIZES, t_max=8).to(device())
 wide = CharTransformer(**SIZES, t_max=16).to(device())
-learned = {
-    "window of 16": train_on_keys(
-        wide, lambda told, asking: wide(torch.cat([told, asking], dim=1))[:, -1]),
-    "window of 8": train_on_keys(narrow, lambda told, asking: narrow(asking)[:, -1]),
-}
+learned = {"window of 16": train_on_keys(wide, lambda *both: wide(torch.cat(both, dim=1))[:, -1]),
+           "window of 8": train_on_keys(narrow, lambda told, asking: narrow(asking)[:, -1])}
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. With a window of 16 the curve ALT. With a window of 8 it stays at the dashed line of guessing, 1 in 16, for all 100 steps."}}
 def draw_right(learned, title, every=5):
@@ -115,8 +108,8 @@ draw_right(learned, "Behind the border of its window, the model can only guess")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The share of keys that are named correctly, on segments that the model has not seen before; each
-# point is the mean of five batches of 64. Both models have two blocks and see the same batches.
+# **How to read it.** The share of keys that are named correctly, on new segments; each point is the mean of five batches
+# of 64. Both models have two blocks and see the same batches. One run of each.
 #
 # </div>
 #
@@ -133,8 +126,8 @@ draw_right(learned, "Behind the border of its window, the model can only guess")
 # 2. **[Context fragmentation](../../site/glossary.md#context-fragmentation).** Borders may fall anywhere, even in the
 #    middle of a word. The first tokens of each segment are predicted from almost nothing.
 #
-# A window that moves by one token at a time, as in lesson 9's fair evaluation, avoids the second, at nearly t times the
-# work of reading the text once. A longer window only moves the border.
+# Lesson 9's fair evaluation, with a window that moves by one token, avoids the second, at nearly t times the work of
+# reading the text once. A longer window only moves the border.
 #
 # The text of this lesson is program code, the source of Python's own standard library, and its tokens are bytes. In
 # code, a name from line 3 may be used in line 300. One module in twenty is [held
@@ -161,8 +154,8 @@ print(f"{len(train):,} bytes to train on, {len(held_out):,} held out")
 # | row 0 | bytes 0 to t − 1 | t to 2t − 1 | 2t to 3t − 1 |
 # | row 1 | bytes kt to kt + t − 1 | kt + t … | kt + 2t … |
 #
-# There are $k = \lfloor (\text{length} - 1)/(bt) \rfloor$ batches, and each stream has k·t bytes. The target of each
-# byte is the next byte, even if that belongs to another segment.
+# There are $k = \lfloor (\text{length} - 1)/(bt) \rfloor$ batches. The target of each byte is the next byte, even if
+# that belongs to another segment.
 
 # %% [markdown]
 # <div class="card">
@@ -217,9 +210,6 @@ print("inputs:", tuple(inputs.shape))
 for row in (0, 7):
     for batch in (20, 21):
         print(f"batch {batch}, row {row}: {show(inputs[batch, row])}")
-
-# %% [markdown]
-# Read two lines of the same row as one: the second continues where the first ends, often in the middle of a word.
 
 # %% [markdown]
 # ## A memory
@@ -352,9 +342,9 @@ plots.diagrams.shift_steps()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. The padded rows are one number
-# too long. Read them in rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its
-# own amount, and each column belongs to one key. Negative distances, the future, become 0.
+# **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. Read the padded numbers in rows
+# of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. Negative
+# distances, the future, become 0.
 #
 # </div>
 
@@ -441,9 +431,6 @@ def relative_scores(q, k, r, u, v):
 check(relative_scores)
 
 # %% [markdown]
-# [Measured further](../../site/further.md#lesson-15) draws the four terms of one example, each as a map.
-
-# %% [markdown]
 # ## The model
 #
 # What remains is familiar: heads, a mask, a softmax, a mixing layer. `TransformerXLBlock(e, h)` is finished. It is
@@ -454,8 +441,7 @@ check(relative_scores)
 #   (PyTorch's `is_causal=True` draws its triangle from the upper left corner, and would let query 0 see only the oldest
 #   key.)
 # - The memory holds the block's inputs **before the norm**, and the block normalises them as it does its segment.
-#   Otherwise keys of the past would be made from unnormalised vectors. The published program of exercise 2 forgets
-#   this, and raises no error.
+#   Otherwise keys of the past would be made from unnormalised vectors, and no error would tell.
 
 # %% [markdown]
 # <div class="card">
@@ -534,8 +520,7 @@ draw_right(learned, "With a memory, the key is found behind the border")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The figure from the beginning, with one more curve: your model, whose window is as short as that
-# of the model that guesses. One run of each.
+# **How to read it.** The figure from the beginning, with the curve of your model. One run of each.
 #
 # </div>
 #
@@ -546,8 +531,8 @@ draw_right(learned, "With a memory, the key is found behind the border")
 with torch.no_grad():
     told, asking, keys = key_and_question(1000)
     _, memory = model(told, None, 8)
-    exchanged = [x.roll(1, dims=0) for x in memory]
-    memories = {"own memory": memory, "emptied": None, "exchanged": exchanged}
+    memories = {"own memory": memory, "emptied": None,
+                "exchanged": [x.roll(1, dims=0) for x in memory]}
     for what, past in memories.items():
         named = model(asking, past, 8)[0][:, -1].argmax(dim=-1)
         own, other = ((named == each).float().mean() for each in (keys, keys.roll(1)))
@@ -648,8 +633,7 @@ check.prediction("gradient_across", gradient_across)
 # there. Nothing trains a state to be useful to the next segment; it is useful only because the same weights must also
 # serve the present one.
 #
-# The right map also shows how far back an output can see. With m = t each block adds one segment. [Measured
-# further](../../site/further.md#lesson-15) has the formula for any m.
+# The right map also shows how far back an output can see: with m = t, each block adds one segment.
 
 # %% [markdown]
 # ## One pass
@@ -709,8 +693,8 @@ check(streaming_bits)
 # ## What a memory gains in real text
 #
 # In the task above everything depended on the memory. In real text most bytes can be predicted from those just before.
-# Two equal models begin with the same weights and read the same streams: one forgets at each border, m = 0; the other
-# remembers the last segment, m = t.
+# Two models begin with the same weights and read the same streams: one forgets at each border, m = 0; the other remembers
+# the last segment, m = t.
 
 # %%
 class Run:
@@ -792,9 +776,12 @@ check.prediction("memory_unpractised", memory_unpractised)
 # - **Off and on** exaggerates. The model that was trained with a memory had an empty one only once, at the very
 #   beginning. Without its memory it is worse than the model that never had one.
 #
-# This is one run of each; in [Measured further](../../site/further.md#lesson-15) two other seeds give the same order.
-# Sixteen bytes of memory bring most of the gain, so what is repaired here is mainly the second complaint,
-# fragmentation. The first remains: after so short a training, a longer memory gains nothing.
+# This is one run of each; two other seeds give the same order. Sixteen bytes of memory bring most of the gain, so what is
+# repaired here is mainly the second complaint, fragmentation. The first remains: after so short a training, a longer
+# memory gains nothing.
+#
+# [Measured further](../../site/further.md#lesson-15) has the other seeds, the bits at each position of a segment, what a
+# memory costs, the four terms as maps, and how far back a model sees for any m.
 
 # %% [markdown]
 # ## The same Wikipedia, with a memory
@@ -843,9 +830,8 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # %% [markdown]
 # ## From this memory to today's
 #
-# On enwik8, a Transformer-XL with 41 million parameters needs as few bits as the model of Al-Rfou et al. with 235
-# million: 1.06 per byte ([Dai et al.](https://arxiv.org/abs/1901.02860), table 2). Later models get their distances from
-# rotary positions, which need no shift. The memory is still with us, in other forms.
+# Later models get their distances from rotary positions, which need no shift. The memory is still with us, in other
+# forms.
 #
 # **The key–value cache.** Make the segments one token long and never drop anything:
 
@@ -855,8 +841,7 @@ model = runs["m = 64"].model
 with torch.no_grad():
     at_once, _ = model(text)
     one_by_one = read(model, text, t=1, m=1000)
-print(f"largest logit: {at_once.abs().max():.1f};"
-      f" largest difference: {(at_once - one_by_one).abs().max():.0e}")
+print(f"largest difference between the logits: {(at_once - one_by_one).abs().max():.0e}")
 
 # %% [markdown]
 # Token by token, with a memory of all that came before, the model computes what it computes for the whole text at once.
@@ -877,18 +862,17 @@ print(f"largest logit: {at_once.abs().max():.1f};"
 # recent models most layers are of this kind, and only every fourth keeps a cache: Qwen3-Next, [Kimi
 # Linear](https://arxiv.org/abs/2510.26692) and [others](https://sebastianraschka.com/llm-architecture-gallery/hybrid-attention/).
 #
-# | memory | what a block keeps of one text | how many numbers | what is lost |
+# | memory | what a block keeps | numbers | what is lost |
 # |---|---|---|---|
-# | of the last segments | its inputs at the newest m positions | m·e | everything older |
-# | key–value cache | keys and values of all t positions so far | 2·t·e | nothing, while there is room |
+# | of this lesson | inputs of the newest m positions | m·e | everything older |
+# | key–value cache | keys and values of all t positions | 2·t·e | nothing, while there is room |
 # | sinks and a window w | keys and values of the first 4 and the newest w | 2·(4 + w)·e | what is between |
-# | state of fixed size | one matrix (d, d) for each head | h·d² = e·d | details, as others cover them |
+# | state of fixed size | one matrix (d, d) for each head | h·d² = e·d | details |
 #
-# Both ideas have been joined: [Infini-attention](https://arxiv.org/abs/2404.07143) (Munkhdalai et al., 2024) adds such
-# a matrix to segments like this lesson's. An open attempt to repeat it found that the result [gets worse the more often
-# the memory is compressed](https://huggingface.co/blog/infini-attention). **How to use what was before the window is
-# not settled**; [lesson 16](../16_sparse_attention/16_sparse_attention.ipynb) builds a gated state and looks at what it
-# forgets.
+# [Infini-attention](https://arxiv.org/abs/2404.07143) (Munkhdalai et al., 2024) adds such a matrix to segments like this
+# lesson's; an attempt to repeat it found that it [gets worse the more often the memory is
+# compressed](https://huggingface.co/blog/infini-attention). **How to use what was before the window is not settled.**
+# [Lesson 16](../16_sparse_attention/16_sparse_attention.ipynb) builds a state with a gate.
 
 # %% [markdown]
 # ## What you can do now
@@ -899,8 +883,8 @@ print(f"largest logit: {at_once.abs().max():.1f};"
 #
 # **Three questions to think about**
 #
-# <details><summary>1. A model is trained on random slices with the memory of the batch before: every shape is right,
-# and the loss goes down. What has the model learned to do with its memory?</summary>
+# <details><summary>1. A model is trained on random slices with the memory of the batch before, and the loss goes down.
+# What has the model learned to do with its memory?</summary>
 #
 # Probably to ignore it: it comes from another place in the text, which says little about this one.
 #
@@ -908,8 +892,7 @@ print(f"largest logit: {at_once.abs().max():.1f};"
 # <details><summary>2. After the last batch of an epoch comes the first one again. What should happen to the
 # memory?</summary>
 #
-# It should be emptied: otherwise row 0 would remember the end of its own stream while it reads the beginning. The same
-# is true before an evaluation.
+# It should be emptied: otherwise row 0 would remember the end of its own stream while it reads the beginning.
 #
 # </details>
 # <details><summary>3. The program of exercise 2 was changed to begin with a memory of m zero vectors. Is that as good
@@ -928,6 +911,6 @@ print(f"largest logit: {at_once.abs().max():.1f};"
 # - [Rae et al., *Compressive transformers for long-range sequence modelling*, 2019](https://arxiv.org/abs/1911.05507):
 #   what leaves the memory is compressed and kept.
 # - [Xiao et al., *Efficient streaming language models with attention sinks*, 2023](https://arxiv.org/abs/2309.17453):
-#   figure 1 compares four ways to drop the past.
+#   figure 1 compares four ways.
 #
 # **Next:** [lesson 16, *Sparse attention*](../16_sparse_attention/16_sparse_attention.ipynb)
