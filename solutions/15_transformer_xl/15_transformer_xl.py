@@ -10,7 +10,7 @@
 # *Remember the last segment*
 #
 # *I have a cat.* | *It does not eat fish.* A language model reads a long text in windows. Where a window ends, what was
-# in it is lost: in the second window nothing says what *it* is. **How can a model use what was before its window?**
+# in it is lost: nothing in the second says what *it* is. **How can a model use what was before its window?**
 #
 # [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window, and
 # looks back at it. That takes two ideas: a memory without a gradient, and positions that say how far apart two tokens
@@ -51,69 +51,73 @@ from helpers.progress import progress
 check = start("15_transformer_xl")
 
 # %% [markdown]
-# ## A key in another window
+# ## A passkey in another window
 #
-# One window holds a **key** somewhere among random letters. The next has only letters, and a question mark as its last
-# token: which key was it? There are 16 keys, so a guess is right once in 16.
+# One window holds a **passkey** somewhere among random letters. The next has only letters, and at its end a question
+# mark: which passkey was it? There are 16 of them, so a guess is right once in 16.
 #
 # The transformer of [lesson 9](../09_character_generator/09_character_generator.ipynb) reads one window at a time.
 # Train it twice: with a window of 8 tokens it reads the question alone, with a window of 16 it reads both parts.
 
 # %%
-KEYS, ASK = 16, 32    # ids 0 to 15 are keys, 16 to 31 letters, 32 is the question mark
+PASSKEYS, ASK = 16, 32    # ids 0 to 15 are passkeys, 16 to 31 letters, 32 is the question mark
 SIZES = {"n": ASK + 1, "e": 32, "h": 4, "depth": 2}
 
-def key_and_question(b, t=8):
-    """A segment with a key, and the one that asks for it, (b, t) each; and the keys (b,)."""
-    told, asking = torch.randint(KEYS, ASK, (2, b, t))
-    keys = torch.randint(KEYS, (b,))
-    told[range(b), torch.randint(t, (b,))] = keys
+def passkey_and_question(b, t=8):
+    """A segment with a passkey, one that asks for it, (b, t) each; and the passkeys (b,)."""
+    told, asking = torch.randint(PASSKEYS, ASK, (2, b, t))
+    passkeys = torch.randint(PASSKEYS, (b,))
+    told[range(b), torch.randint(t, (b,))] = passkeys
     asking[:, -1] = ASK
-    return told.to(device()), asking.to(device()), keys.to(device())
+    return told.to(device()), asking.to(device()), passkeys.to(device())
 
-def train_on_keys(model, answer, steps=100):
+def train_on_passkeys(model, answer, steps=100):
     """The share of right answers in each batch. answer: from both segments to logits (b, n)."""
     torch.manual_seed(0)
     optimiser, right = torch.optim.Adam(model.parameters(), lr=0.005), []
     for _ in progress(range(steps), "training"):
-        told, asking, keys = key_and_question(64)
+        told, asking, passkeys = passkey_and_question(64)
         logits = answer(told, asking)
-        loss = F.cross_entropy(logits, keys)
+        loss = F.cross_entropy(logits, passkeys)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        right.append((logits.argmax(dim=-1) == keys).float().mean().item())
+        right.append((logits.argmax(dim=-1) == passkeys).float().mean().item())
     return torch.tensor(right)
 
 torch.manual_seed(0)
 narrow = CharTransformer(**SIZES, t_max=8).to(device())
 wide = CharTransformer(**SIZES, t_max=16).to(device())
-learned = {"window of 16": train_on_keys(wide, lambda *both: wide(torch.cat(both, dim=1))[:, -1]),
-           "window of 8": train_on_keys(narrow, lambda told, asking: narrow(asking)[:, -1])}
+learned = {
+    "window of 16": train_on_passkeys(wide, lambda *both: wide(torch.cat(both, 1))[:, -1]),
+    "window of 8": train_on_passkeys(narrow, lambda _, asking: narrow(asking)[:, -1])}
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. With a window of 16 the curve ALT. With a window of 8 it stays at the dashed line of guessing, 1 in 16, for all 100 steps."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. With a window of 16 the curve starts there too, rises steeply after step 20 and is at 1 from about step 50 on. With a window of 8 it stays at the dashed line of guessing, 1 in 16, for all 100 steps."}}
 def draw_right(learned, title, every=5):
     """Curves of right answers; a point is the mean of so many batches."""
     series = {name: (range(every, len(right) + 1, every), right.view(-1, every).mean(dim=1))
               for name, right in learned.items()}
-    plots.curves(series, "step", "keys right", landmarks={"guessing": 1 / KEYS}, title=title)
+    plots.curves(series, "step", "passkeys right", landmarks={"guessing": 1 / PASSKEYS},
+                 title=title)
     plt.gca().set_ylim(-0.03, 1.05)
     plt.show()
     for name, right in learned.items():
         print(f"{name:>12}: {right[-20:].mean():.3f} right in the last 20 steps;"
-              f" guessing: {1 / KEYS:.3f}")
+              f" guessing: {1 / PASSKEYS:.3f}")
 
 draw_right(learned, "Behind the border of its window, the model can only guess")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The share of keys that are named correctly, on new segments; each point is the mean of five batches
-# of 64. Both models have two blocks and see the same batches. One run of each.
+# **How to read it.** The share of passkeys that are named correctly, on new segments; each point is the mean of five
+# batches of 64. Both models have two blocks and see the same batches. One run of each.
 #
 # </div>
 #
-# A model that sees the key learns the task. **No training helps a model whose window does not reach the key.**
+# A model that sees the passkey learns the task. **No training helps a model whose window does not reach it.** Published
+# models are asked for passkeys too, in texts of up to a million tokens ([Munkhdalai et al.,
+# 2024](https://arxiv.org/abs/2404.07143)).
 
 # %% [markdown]
 # ## Two complaints about windows
@@ -499,10 +503,10 @@ class TransformerXL(nn.Module):
 check(TransformerXL)
 
 # %% [markdown]
-# ## The key once more
+# ## The passkey once more
 #
-# Your model has as many blocks as the two at the beginning, and a window of 8. Train it on the same batches. It reads
-# the segment with the key, keeps a memory of 8, and then reads the question.
+# Your model has two blocks too, and a window of 8. Train it on the same batches. It reads the segment with the passkey,
+# keeps a memory of 8, and then reads the question.
 
 # %%
 torch.manual_seed(0)
@@ -512,10 +516,10 @@ def remember_and_answer(told, asking):
     _, memory = model(told, None, 8)
     return model(asking, memory, 8)[0][:, -1]
 
-learned["window of 8 and a memory"] = train_on_keys(model, remember_and_answer)
+learned["window of 8 and a memory"] = train_on_passkeys(model, remember_and_answer)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The figure from the beginning with a third curve. With a window of 8 and a memory, the curve ALT. The curve of the window of 8 alone stays at the line of guessing."}}
-draw_right(learned, "With a memory, the key is found behind the border")
+draw_right(learned, "With a memory, the passkey is found behind the border")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -529,18 +533,18 @@ draw_right(learned, "With a memory, the key is found behind the border")
 
 # %%
 with torch.no_grad():
-    told, asking, keys = key_and_question(1000)
+    told, asking, passkeys = passkey_and_question(1000)
     _, memory = model(told, None, 8)
     memories = {"own memory": memory, "emptied": None,
                 "exchanged": [x.roll(1, dims=0) for x in memory]}
     for what, past in memories.items():
         named = model(asking, past, 8)[0][:, -1].argmax(dim=-1)
-        own, other = ((named == each).float().mean() for each in (keys, keys.roll(1)))
-        print(f"{what:>10}: {own:.3f} name their key, {other:.3f} that of the row before")
+        own, other = ((named == each).float().mean() for each in (passkeys, passkeys.roll(1)))
+        print(f"{what:>10}: {own:.3f} name their own, {other:.3f} that of the row before")
 
 # %% [markdown]
 # **The answer comes from the memory and from nowhere else.** With an empty memory the model guesses; with another row's
-# memory it names that row's key.
+# memory it names that row's passkey.
 
 # %% [markdown]
 # ## What crosses the border
@@ -553,8 +557,8 @@ with torch.no_grad():
 #
 # **Prediction · `gradient_across`** &nbsp; 1 minute · no points
 #
-# The model of the diagram, two blocks with t = m = 3, has read four segments. How large is the gradient of its very last
-# output with respect to the embedding of the **first token of segment 1**, the farthest of the coloured ones?
+# The model of the diagram, two blocks with t = m = 3, has read four segments. How large is the gradient of its very
+# last output with respect to the embedding of the **first token of segment 1**, the farthest of the coloured ones?
 #
 # - **A.** As large as for a byte of its own segment.
 # - **B.** Small, because it has passed through two blocks, but not zero.
@@ -628,10 +632,10 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 check.prediction("gradient_across", gradient_across)
 
 # %% [markdown]
-# **States cross the border, and the gradient does not.** How, then, has the model learned to find its key? $W_{k,E}$
-# and $W_v$ are applied to the memory while the question is read, so they get a gradient, and learn what to look for
-# there. Nothing trains a state to be useful to the next segment; it is useful only because the same weights must also
-# serve the present one.
+# **States cross the border, and the gradient does not.** How, then, has the model learned to find the passkey?
+# $W_{k,E}$ and $W_v$ are applied to the memory while the question is read, so they get a gradient, and learn what to
+# look for there. Nothing trains a state to be useful to the next segment; it is useful only because the same weights
+# must also serve the present one.
 #
 # The right map also shows how far back an output can see: with m = t, each block adds one segment.
 
@@ -693,8 +697,8 @@ check(streaming_bits)
 # ## What a memory gains in real text
 #
 # In the task above everything depended on the memory. In real text most bytes can be predicted from those just before.
-# Two models begin with the same weights and read the same streams: one forgets at each border, m = 0; the other remembers
-# the last segment, m = t.
+# Two models begin with the same weights and read the same streams: one forgets at each border, m = 0; the other
+# remembers the last segment, m = t.
 
 # %%
 class Run:
@@ -776,8 +780,8 @@ check.prediction("memory_unpractised", memory_unpractised)
 # - **Off and on** exaggerates. The model that was trained with a memory had an empty one only once, at the very
 #   beginning. Without its memory it is worse than the model that never had one.
 #
-# This is one run of each; two other seeds give the same order. Sixteen bytes of memory bring most of the gain, so what is
-# repaired here is mainly the second complaint, fragmentation. The first remains: after so short a training, a longer
+# This is one run of each; two other seeds give the same order. Sixteen bytes of memory bring most of the gain, so what
+# is repaired here is mainly the second complaint, fragmentation. The first remains: after so short a training, a longer
 # memory gains nothing.
 #
 # [Measured further](../../site/further.md#lesson-15) has the other seeds, the bits at each position of a segment, what a
@@ -848,12 +852,11 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # That is [lesson 12's](../12_gpt2/12_gpt2.ipynb) cache, except that a cache keeps keys and values, and this memory the
 # inputs from which they are computed.
 #
-# **Attention sinks.** A cache grows with the text, so one would like to drop its oldest entries, as this lesson's
-# memory does. But published models then fall apart: their heads put much weight on the first few tokens, whatever
-# these are, and now those are gone. If the first four stay, next to the newest, the models read on through millions of
-# tokens ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), section 3). The text stays fluent, but what is dropped
-# in between is lost all the same. In [gpt-oss](https://huggingface.co/docs/transformers/model_doc/gpt_oss.md) each head
-# has a learned sink, so that no token has to serve as one.
+# **Attention sinks.** A cache grows with the text, so one would like to drop its oldest entries. But published models
+# then fall apart: their heads put much weight on the first few tokens, whatever these are, and now those are gone. If
+# the first four stay, next to the newest, the models read on through millions of tokens ([Xiao et al.,
+# 2023](https://arxiv.org/abs/2309.17453), section 3). The text stays fluent, but what is dropped in between is lost all
+# the same. In [gpt-oss](https://huggingface.co/docs/transformers/model_doc/gpt_oss.md) each head has a learned sink.
 #
 # **A memory of fixed size.** Instead of placing the past side by side, one can add it up. In **linear attention**
 # ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236)) the memory of a head is one matrix, to which each
@@ -878,8 +881,7 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # ## What you can do now
 #
 # You can read a text in streams; carry states across a border without their gradient; write attention that depends only
-# on distances; show that an answer comes from the memory, by emptying and exchanging it; and distinguish a gain from
-# memory from one that comes from how it was measured.
+# on distances; show that an answer comes from a memory; and say what a gain was compared with.
 #
 # **Three questions to think about**
 #
@@ -899,8 +901,7 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # as an empty one?</summary>
 #
 # No. A softmax gives weight to zeros too, so without a mask the first segments attend to m positions that never existed
-# ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory). A memory
-# that begins empty and grows needs no mask.
+# ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory).
 #
 # </details>
 #
