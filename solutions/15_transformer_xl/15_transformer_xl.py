@@ -20,7 +20,7 @@
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb); for the end, [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md); here t is the length of a segment, m that of the
