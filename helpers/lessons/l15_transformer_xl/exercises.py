@@ -30,7 +30,6 @@ from helpers.exercises.spec import (
 )
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
-BLOCK = "A finished block holds a finished attention; write yours here."
 
 # ----------------------------------------------------------------------------------------------------- segments
 
@@ -172,7 +171,7 @@ relative_shift = exercise(
     "relative_shift",
     stars=2,
     minutes=9,
-    forbidden={"finished_shift": FINISHED, "TransformerXLBlock": BLOCK},
+    forbidden={"finished_shift": FINISHED},
     given=case(normal(2, 3, 4, 6)),
     also={"with a batch of one": case(normal(1, 2, 3, 5)), "with one axis in front": case(normal(3, 2, 4))},
     larger=case(heavy(2, size(2, 4), size(3, 5), size(16, 24), size(66, 80))),
@@ -231,7 +230,6 @@ relative_scores = exercise(
     "relative_scores",
     stars=3,
     minutes=8,
-    forbidden={"TransformerXLBlock": BLOCK},
     builds_on=("transformer_xl.relative_shift",),
     given=scored(),
     also={

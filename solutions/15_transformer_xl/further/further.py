@@ -7,111 +7,22 @@
 # %% [markdown]
 # # Measured further: Transformer-XL
 #
-# Six measurements that go beyond the question of [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb). The first
-# three are of one recorded run: the lesson's two trainings on program code, with three seeds.
+# Three measurements that go beyond the question of [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb). All models
+# here have random weights.
 
 # %%
 import math
 import time
 
 import matplotlib.pyplot as plt
-import numpy as np
 import torch
 
 from helpers import plots
-from helpers.data.recorded import recorded
 from helpers.parts.generator import CharTransformer, sliding_window_bits
 from helpers.parts.positions import sinusoidal_encoding
 from helpers.parts.transformer_xl import TransformerXL, reach, relative_scores, streaming_bits
 
 plots.use_course_style()
-run = recorded("memory_gain")
-settings, result = run["settings"], run["result"]
-names = ("without memory", "m = 64")
-
-# %% [markdown]
-# ## Three answers to what a memory gains
-#
-# The answer depends on how the question is asked. With each of three seeds, switching the memory of one model off and
-# on gives the largest number, and memory at evaluation alone the smallest.
-
-# %% mystnb={"image": {"alt": "ALT"}}
-gain = result["gain"]
-plots.runs({"": gain}, "bits per byte", {"no gain": 0})
-plt.title("The three gains keep their order", pad=18)
-plt.show()
-print(f"$ {run['command']}\non: {run['machine']}")
-print(f"{'evaluated with m =':>24}" + "".join(f"{m:>8}" for m in settings["memories"]))
-for name in names:
-    for seed, row in enumerate(result[name]["bits"]):
-        print(f"{name:>14}, seed {seed}: " + "".join(f"{bits:>8.3f}" for bits in row))
-for what, numbers in gain.items():
-    print(f"{what:>30}: " + ", ".join(f"{number:.3f}" for number in numbers))
-
-# %% [markdown]
-# **How to read it.** Recorded. One tick is one seed. *Each as it was trained* compares two models at equal steps.
-# *Memory at evaluation alone* gives the model that was trained without one a memory of 64. *Off and on* takes the
-# memory away from a model that has hardly ever been without one.
-
-# %% [markdown]
-# ## Most of the gain is at the first bytes of a segment
-#
-# Without a memory, the first byte of a segment is predicted from nothing. This is context fragmentation. With a memory
-# it is no harder than the others.
-
-# %% mystnb={"image": {"alt": "ALT"}}
-edges = [0, 1, 2, 4, 8, 16, 32, 64]
-spans = list(zip(edges, edges[1:], strict=False))
-
-
-def in_spans(runs):
-    """Means over spans of positions: (seeds, spans)."""
-    return np.array([[np.mean(bits[a:b]) for a, b in spans] for bits in runs])
-
-
-by_position = {name: result[name]["bits_by_position"] for name in names}
-curves = {
-    f"trained {name}, evaluated with m = {m}": [found[str(m)] for found in by_position[name]]
-    for name, m in ((names[0], 0), (names[0], 64), (names[1], 64))
-}
-ax = plt.subplots(figsize=(6, 3.8))[1]
-series = {label: (range(len(spans)), in_spans(runs)) for label, runs in curves.items()}
-plots.curves(series, "position in the segment", "bits per byte", title="Fragmentation, and its repair", ax=ax)
-ax.set_xticks(range(len(spans)), [f"{a}" if b == a + 1 else f"{a}–{b - 1}" for a, b in spans])
-plt.show()
-fair = np.array(curves[f"trained {names[0]}, evaluated with m = 0"]) - np.array(
-    curves[f"trained {names[1]}, evaluated with m = 64"]
-)
-for seed, difference in enumerate(fair):
-    print(
-        f"seed {seed}: {difference[:8].sum() / difference.sum():.0%} of the difference is at the first 8 positions;"
-        f" {difference[-16:].mean():+.3f} bits at each of the last 16"
-    )
-
-# %% [markdown]
-# **How to read it.** Recorded. From left to right: the first byte of a segment, the second, then spans that double. A
-# band reaches from the lowest to the highest of three seeds.
-
-# %% [markdown]
-# ## At equal seconds
-#
-# With a memory each query is multiplied by twice as many keys, and twice as many distances are projected. So a step
-# takes longer. Stop the model with a memory when the other one has used up its seconds:
-
-# %%
-for seed in range(settings["seeds"]):
-    without, remembering = (result[name]["curve"][seed] for name in names)
-    _, seconds, bits = without[-1]
-    _, times, values = zip(*remembering, strict=True)
-    ratio = result[names[1]]["seconds_a_step"][seed] / result[names[0]]["seconds_a_step"][seed]
-    print(
-        f"seed {seed}: a step takes {ratio:.2f} times as long; at equal steps {bits:.3f} and {values[-1]:.3f},"
-        f" at equal seconds {bits:.3f} and {np.interp(seconds, times, values):.3f}"
-    )
-
-# %% [markdown]
-# **How to read it.** Recorded: bits per byte on 4,000 held-out bytes, without a memory and with one. The value at equal
-# seconds lies on the line between two measured points.
 
 # %% [markdown]
 # ## The four terms, each as a map

@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 import torch
 from lesson_harness import printed
@@ -62,27 +61,6 @@ def test_sixteen_bytes_bring_most_and_a_longer_memory_next_to_nothing():
     assert without[0] - remembering[1] > 0.7 * apart
     assert remembering[0] - remembering[1] > 0.7 * (remembering[0] - remembering[2])
     assert abs(remembering[3] - remembering[2]) < 0.03
-
-
-def test_other_seeds_give_the_same_order_and_seconds_the_opposite_one():
-    """What the lesson says of three seeds, and what *Measured further* says."""
-    run = recorded("memory_gain")
-    result, at = run["result"], run["settings"]["memories"].index
-    without, remembering = result["without memory"], result["m = 64"]
-    assert run["settings"]["seeds"] == len(without["bits"]) == 3
-    apart, by_use, off_and_on = result["gain"].values()
-    for seed in range(3):
-        assert 0 < by_use[seed] < apart[seed] < off_and_on[seed]
-        a, b = without["bits"][seed], remembering["bits"][seed]
-        gains = a[at(0)] - b[at(64)], a[at(0)] - a[at(64)], b[at(0)] - b[at(64)]
-        assert gains == pytest.approx((apart[seed], by_use[seed], off_and_on[seed]), abs=1e-3)
-        assert b[at(0)] - b[at(16)] > 0.7 * off_and_on[seed] and abs(b[at(256)] - b[at(64)]) < 0.03
-        assert remembering["seconds_a_step"][seed] > 1.15 * without["seconds_a_step"][seed]
-        *_, (_, seconds, bits) = without["curve"][seed]
-        _, times, values = zip(*remembering["curve"][seed], strict=True)
-        assert np.interp(seconds, times, values) > bits, "between two points, never at one before"
-        first, *_ = without["bits_by_position"]["0"][seed]
-        assert first > remembering["bits_by_position"]["64"][seed][0] + 1
 
 
 def test_token_by_token_with_all_remembered_is_the_whole_text_at_once():
