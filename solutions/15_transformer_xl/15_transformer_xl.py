@@ -20,7 +20,7 @@
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb); for the end, [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md); here t is the length of a segment, m that of the
@@ -59,7 +59,7 @@ check = start("15_transformer_xl")
 # Train it twice: with a window of 8 tokens it reads the question alone, with a window of 16 it reads both parts.
 
 # %%
-PASSKEYS, ASK = 16, 32    # ids 0 to 15 are passkeys, 16 to 31 letters, 32 is the question mark
+PASSKEYS, ASK = 16, 32    # ids: 0 to 15 passkeys, 16 to 31 letters, 32 the question mark
 SIZES = {"n": ASK + 1, "e": 32, "h": 4, "depth": 2}
 
 def passkey_and_question(b, t=8):
@@ -71,7 +71,7 @@ def passkey_and_question(b, t=8):
     return told.to(device()), asking.to(device()), passkeys.to(device())
 
 def train_on_passkeys(model, answer, steps=100):
-    """The share of right answers in each batch. answer: from both segments to logits (b, n)."""
+    """The share of right answers in each batch. answer: from both segments to logits."""
     torch.manual_seed(0)
     optimiser, right = torch.optim.Adam(model.parameters(), lr=0.005), []
     for _ in progress(range(steps), "training"):
@@ -539,7 +539,8 @@ with torch.no_grad():
                 "exchanged": [x.roll(1, dims=0) for x in memory]}
     for what, past in memories.items():
         named = model(asking, past, 8)[0][:, -1].argmax(dim=-1)
-        own, other = ((named == each).float().mean() for each in (passkeys, passkeys.roll(1)))
+        own, other = (
+            (named == each).float().mean() for each in (passkeys, passkeys.roll(1)))
         print(f"{what:>10}: {own:.3f} name their own, {other:.3f} that of the row before")
 
 # %% [markdown]
@@ -763,7 +764,8 @@ for name, row in table.items():
     print(f"trained {name:>14}" + "".join(f"{bits:>8.3f}" for bits in row))
 
 without, remembering = table["without memory"], table["m = 64"]
-print(f"\neach as it was trained:                 {without[0] - remembering[2]:.3f} bits per byte"
+print(f"\neach as it was trained:                 {without[0] - remembering[2]:.3f}"
+      " bits per byte"
       f"\nof this, by memory at evaluation alone: {without[0] - without[2]:.3f}"
       f"\none model, memory switched off and on:  {remembering[0] - remembering[2]:.3f}")
 
@@ -799,8 +801,8 @@ print(f"$ {run['command']}\non: {run['machine']}\n")
 for name, one in {"lesson 9": before, "with a memory": run}.items():
     s = one["settings"]
     read_bytes = s["steps"] * s["batch"] * s.get("t", s.get("t_max"))
-    print(f"{name:>13}: {s['parameters']:,} parameters, {read_bytes / 1e6:.1f} million bytes "
-          f"read, {one['processor_seconds'] / 60:.0f} minutes of processor time")
+    print(f"{name:>13}: {s['parameters']:,} parameters, {read_bytes / 1e6:.1f} million bytes"
+          f" read, {one['processor_seconds'] / 60:.0f} minutes of processor time")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the length of the memory at evaluation, from 0 to 512. The curve falls steeply from 1.95 at 0 to 1.67 at 64, is lowest at 256 with 1.62, and rises to 1.64 at 512. Two dashed lines mark lesson 9: 1.75 side by side, 1.66 overlapping. From 128 on the curve is below both."}}
 by_memory = {m: run["result"][f"held_out_bits_m_{m}"] for m in (0, 64, 128, 256, 512)}
