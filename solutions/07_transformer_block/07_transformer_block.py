@@ -721,10 +721,10 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
 # interact **only through attention**. Everything else in it treats each unit by itself. A stack of your blocks is one.
 #
-# Its code is short, and two things can go wrong. Each block should have **weights of its own**.
-# In Python, `[block] * 24` is a list that holds one block 24 times: the model runs, with a twenty-fourth of the
-# parameters that you expect. And with pre-norm, the stack needs **one more norm at the end**. Without it, the layer
-# after the stack would read vectors that have never been normalised.
+# Its code is short, and two things can go wrong. Each block should have **weights of its own**. In Python,
+# `[block] * 24` is a list that holds one block 24 times: the model runs, with a twenty-fourth of the parameters that
+# you expect. And with pre-norm, the stack needs **one more norm at the end**. Without it, the layer after the stack
+# would read vectors that have never been normalised.
 
 # %% [markdown]
 # <div class="card">
@@ -1005,10 +1005,10 @@ for piece in ("shortcuts", "norms"):
 
 # %% [markdown]
 # **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of how
-# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half. So the
-# tower before training was right about the shortcuts, and too strict about the norms: **what a piece is worth depends
-# on the model around it**. (One seed. Over three seeds, four blocks lose nothing without norms, and everything without
-# shortcuts: [Measured further](../../site/further.md#lesson-9).)
+# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half. The deep
+# tower with large matrices foretold the first, and not the second: **what a piece is worth depends on the model around
+# it**. (One seed. Over three seeds, four blocks lose nothing without norms, and everything without shortcuts: [Measured
+# further](../../site/further.md#lesson-9).)
 
 # %% [markdown]
 # ## One sentence, two blocks
