@@ -565,11 +565,11 @@ check.prediction("four_starts", four_starts)
 # the scores less.)
 
 # %% [markdown]
-# ## Practice: is the root there?
+# ## Practice: numbers that nothing else checks
 #
-# **Code can load and run and be wrong, and nothing complains.** Leave out the root, or divide twice, and every shape is
-# still right. Only the numbers are wrong. Practise on numbers in three places: on paper, in a function that you can call
-# but not read, and in a head that loads the matrices of a trained model.
+# **Code can load and run and be wrong, and nothing complains.** Every shape is right, every key of a file matches, and
+# only the numbers are wrong. Practise on numbers in three places: on paper, in a function that you can call but not
+# read, and in a head that loads the matrices of a trained model.
 #
 # First on paper. The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the two
 # missing numbers.
