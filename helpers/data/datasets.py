@@ -117,9 +117,10 @@ def gpt2_files(
     """A published GPT-2's files: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2", or a pocket model's.
 
     Where a published one is not to be had, the pocket model that writes Python is taken. "pocket_python" and
-    "pocket_english", which writes like six novels by Jane Austen, are on every machine. An owner may stand before a name ("openai-community/gpt2"). name may also be a folder that holds such files, which
-    is then taken as it is; a folder that is called like a published model is "./gpt2". weights=False asks for the
-    tokenizer alone. Returns GPT2Files(folder, taken). The folder holds vocab.json, merges.txt and, with weights,
+    "pocket_english", which writes like six novels by Jane Austen, are on every machine. An owner may stand before a
+    name ("openai-community/gpt2"). name may also be a folder that holds such files, which is then taken as it is; a
+    folder that is called like a published model is "./gpt2". weights=False asks for the tokenizer alone. Returns
+    GPT2Files(folder, taken). The folder holds vocab.json, merges.txt and, with weights,
     config.json and model.safetensors (or pytorch_model.bin, of older models; load it with weights_only), or these in
     parts with an index. ValueError for a name that is neither.
     """

@@ -7,7 +7,6 @@ trained model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -22,12 +21,10 @@ from helpers.exercises.spec import (
     case,
     exercise,
     gradient,
-    heavy,
     input_left_alone,
     ints,
     module,
     normal,
-    size,
     values,
     with_larger,
 )
