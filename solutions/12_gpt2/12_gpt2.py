@@ -9,21 +9,20 @@
 #
 # *Open a published model*
 #
-# > Elizabeth ...
+# > It is a truth universally acknowledged, and at least I am going to be an inconvenience in the world of the man who
+# > can think of it, that he should not have made him a very pretty young man, and a little unguarded, in spite of the
+# > family." "I am not at all aware of the man who has done nothing."
 #
-# A program of a hundred lines wrote this, and knows no English. It opened a folder of four files: two say how to cut a
-# text into tokens, one says how large the model is, and one holds the weights, from a few million numbers to more than
-# a billion. None of them is a program. **You write one program that reads such a folder and continues a text; the
-# folder decides in which language.** From another folder, the same program writes Python.
-#
-# Up to rounding, your program computes the same numbers as every other program that opens these files. Then you look
-# inside, and find the heads that let a model repeat what it has read.
+# The first six words are Jane Austen's; a program of a hundred lines, which knows no English, went on from there. It
+# opened a folder of four files: two say how to cut a text into tokens, one says how large the model is, and one holds
+# the weights, from a few million numbers to more than a billion. None of them is a program. **You write one program
+# that reads such a folder and continues a text; the folder decides in which language.**
 #
 # | | |
 # |---|---|
 # | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you fix a converter |
 # | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 22.5 points, and two predictions |
+# | **It takes** | about 115 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for a few seconds a cell, on any laptop, with two small GPT-2s that come with the course; the published ones if you have a network and half a gigabyte to spare |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of
@@ -78,7 +77,7 @@ show_player("pocket")
 # On the Hugging Face Hub the smallest model is a folder called
 # [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2). The course includes two folders of the same
 # format, the **pocket models**. One has read six novels by Jane Austen, the other the source of Python's standard
-# library. Both were also given stretches of text that repeat, some of them random tokens; that will matter at the end.
+# library. Their training also repeated stretches of text, some of them random tokens; that will matter at the end.
 
 # %%
 folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
@@ -108,7 +107,7 @@ plots.diagrams.gpt2_flow()
 #
 # </div>
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: the eight most probable next tokens."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: the eight most probable next tokens after two texts. After She danced with Mr. they are all names, Knightley first with a fifth; after def init self, the comma has almost nine tenths."}}
 def finished(name):
     """A finished model and the tokenizer of a folder, for now."""
     return (finished_gpt2.load(folders[name], device()), Tokenizer.from_folder(folders[name]))
@@ -120,7 +119,7 @@ def ids_of(text, tokenizer=tokenizer):
     return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-for ax, text, model, cutter in zip(axes, ["It is a", "def __init__(self"],
+for ax, text, model, cutter in zip(axes, ["She danced with Mr.", "def __init__(self"],
                                    [english, pocket], [english_tokenizer, tokenizer]):
     chances = model(ids_of(text, cutter))[0, -1].softmax(dim=-1)    # (n,)
     best = chances.topk(8)
@@ -415,14 +414,14 @@ def written(model, tokenizer, prompt, seed, count=80):
 
 PROMPTS = {"pocket_english": "It is a truth universally acknowledged",
            "pocket_python": "def __init__(self,"}
-print(written(my_english, english_tokenizer, PROMPTS["pocket_english"], seed=1))
+print(written(my_english, english_tokenizer, PROMPTS["pocket_english"], seed=3))
 print()
 print(written(mine, tokenizer, PROMPTS["pocket_python"], seed=2))
 
 # %% [markdown]
 # Nothing in the program has changed from one text to the other. The English has the manner of a novel and no plot, the
-# Python has the manner of a class and no use. A model of this size has learned which words go together, from one author
-# or one library; it knows nothing of the world.
+# Python the manner of a class and no use. So small a model has learned which words go together, from one author or one
+# library; it knows nothing of the world.
 
 # %% [markdown]
 # **With nn.Linear instead.** Most programs have no Conv1D. They use nn.Linear instead and transpose the weights on
@@ -987,8 +986,8 @@ check.prediction("switched_off_head", switched_off_head)
 # %% [markdown]
 # The first time, random tokens cannot be predicted; the second time they can be copied. Several heads copy, so the
 # model hardly needs any one of them. But they depend on the previous-token head: without it, no head looks at the right
-# place any more. (That is the last column; a head that is off still looks.) Ordinary code needs that head too, but less:
-# see the third column. This is one model, and one could put other things than zero in place of a head.
+# place any more (last column; a head that is off still looks). Ordinary code needs that head less (third column). This
+# is one model.
 #
 # To find out what the parts of a trained model do is the business of *mechanistic interpretability*, and of lesson 19.
 #
@@ -1002,8 +1001,8 @@ check.prediction("switched_off_head", switched_off_head)
 # 3). From the smallest to the largest, perplexity on WikiText-103 falls from 37.50 to 17.48, and bits per byte on
 # enwik8 from 1.16 to 0.93. The best models before, which were trained on these data sets, had 18.3 and 0.99.
 #
-# **What they write.** The largest one got two sentences about a herd of unicorns in the Andes that speak perfect
-# English. The best of ten tries begins ([OpenAI, 2019](https://openai.com/blog/better-language-models/)):
+# **What they write.** The largest got two sentences about unicorns in the Andes that speak perfect English. The best of
+# ten tries begins ([OpenAI, 2019](https://openai.com/blog/better-language-models/)):
 #
 # > The scientist named the population, after their distinctive horn, Ovid's Unicorn. These four-horned, silver-white
 # > unicorns were previously unknown to science.
@@ -1016,30 +1015,25 @@ check.prediction("switched_off_head", switched_off_head)
 # >
 # > I'm not sure
 #
-# **What its heads do.** In the smallest model [Wang et al., 2022](https://arxiv.org/abs/2211.00593), name previous-token
-# heads, (2, 2) and (4, 11), and induction heads, (5, 5) and (6, 9), block and head (figure 2).
-#
 # **Yours to see.** Your program opens every folder that is there: both pocket models, and the smallest GPT-2 if it is
 # in the data folder or on the Hub (about 550 MB, once; `make data ARGS=gpt2`).
 
 # %%
 real = gpt2_files("gpt2", say=lambda line: None)
+begun = {"pocket_english": ("Emma was", 1), "pocket_python": ("import os\n\nfor name in", 2)}
 if real.taken.place == "embedded":
     print("The published GPT-2 is not on this machine, so two folders are opened.\n")
 else:
-    folders["gpt2"] = real.folder
-    PROMPTS["gpt2"] = "I enjoy walking with my cute dog"
-for name, folder in folders.items():
-    model, cutter = opened(folder)
-    print(f"--- {name}, temperature 0.8\n" + written(model, cutter, PROMPTS[name], seed=1))
-    if name == "gpt2":    # von Platen's forty tokens?
-        model = with_cache(opened(folder, FinishedBlock)[0])
-        likely = generate_cached(model, ids_of(PROMPTS[name], cutter), 40)
-        print(f"--- most probable\n{PROMPTS[name]}{cutter.decode(likely[0])}")
+    folders["gpt2"], begun["gpt2"] = real.folder, ("I enjoy walking with my cute dog", 1)
+for name, (prompt, seed) in begun.items():
+    print(f"--- {name}\n{written(*opened(folders[name]), prompt, seed)}\n")
+    if name == "gpt2":    # are the most probable tokens those that von Platen published?
+        cached, cutter = opened(folders[name], FinishedBlock)
+        likely = generate_cached(with_cache(cached), ids_of(prompt, cutter), 40)
+        print(f"--- {name}, most probable\n{prompt}{cutter.decode(likely[0])}")
 
 # %% tags=["hide-input"]
-for name, unit in (("pocket_austen", "chapters"), ("pocket_gpt2", "modules")):
-    run = recorded(name)
+for run, unit in ((recorded("pocket_austen"), "chapters"), (recorded("pocket_gpt2"), "modules")):
     result, data = run["result"], run["data"]
     heads = result["heads"]
     print(f"{data['name']}: {run['settings']['parameters']:,} parameters,"
@@ -1056,7 +1050,8 @@ for name, unit in (("pocket_austen", "chapters"), ("pocket_gpt2", "modules")):
 #
 # </div>
 #
-#
+# The English model began with the blocks of the Python model, so its heads were not found a second time. It has read a
+# million tokens of one author about nine times.
 #
 # ## What you can do now
 #
