@@ -20,7 +20,7 @@
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb); for the end, [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md); here t is the length of a segment, m that of the
@@ -528,8 +528,7 @@ draw_right(learned, "With a memory, the passkey is found behind the border")
 #
 # </div>
 #
-# Is it really the memory? Take it away: the same trained model and questions, but the memory is emptied before the
-# question. Then exchange it: each row gets the memory of the row before.
+# Is it really the memory? Empty it before the question. Then exchange it: each row gets the memory of the row before.
 
 # %%
 with torch.no_grad():
@@ -785,8 +784,8 @@ check.prediction("memory_unpractised", memory_unpractised)
 # This is one run of each. Sixteen bytes of memory bring most of the gain, so what is repaired here is mainly the second
 # complaint, fragmentation. The first remains: after so short a training, a longer memory gains nothing.
 #
-# [Measured further](../../site/further.md#lesson-15) has the four terms as maps, how far back a model sees for any m,
-# and what one pass saves.
+# [Measured further](../../site/further.md#lesson-15): the four terms as maps, how far back a model sees, what one pass
+# saves.
 
 # %% [markdown]
 # ## The same Wikipedia, with a memory
@@ -835,8 +834,7 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # %% [markdown]
 # ## From this memory to today's
 #
-# Later models get their distances from rotary positions, which need no shift. The memory is still with us, in other
-# forms.
+# The memory is still with us, in other forms.
 #
 # **The key–value cache.** Make the segments one token long and never drop anything:
 
@@ -910,8 +908,6 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 #
 # - **[Dai et al., *Transformer-XL: attentive language models beyond a fixed-length context*,
 #   2019](https://arxiv.org/abs/1901.02860)**, sections 3.2 and 3.3; the shift is in appendix B.
-# - [Rae et al., *Compressive transformers for long-range sequence modelling*, 2019](https://arxiv.org/abs/1911.05507):
-#   what leaves the memory is compressed and kept.
 # - [Xiao et al., *Efficient streaming language models with attention sinks*, 2023](https://arxiv.org/abs/2309.17453):
 #   figure 1 compares four ways.
 #
