@@ -17,6 +17,11 @@ from .hub import Repository, Unavailable
 POCKET = Path(__file__).with_name("pocket_gpt2")
 # The same on six novels by Jane Austen: helpers.training.pocket_austen.
 POCKET_ENGLISH = Path(__file__).with_name("pocket_austen")
+# The pocket models by name, and what each has read
+POCKETS = {
+    "pocket_python": (POCKET, "Python's standard library"),
+    "pocket_english": (POCKET_ENGLISH, "six novels by Jane Austen"),
+}
 
 GPT2_SIZES = {  # width, heads, blocks
     "gpt2": (768, 12, 12),
