@@ -22,6 +22,7 @@ COPIES = 0.1  # the induction score from which a head counts as one that copies:
 SHOWN = 4  # tokens with a bar
 LAYERS = ("blue", "orange", "green", "purple")
 WEAK = 0.14  # weights below it are not drawn
+FAINT = 0.3  # how strong the arcs of other tokens than the last are
 WIDTH, HEIGHT, GROUND = 720, 230, 190  # of the drawing; GROUND is where the arcs stand
 LETTER = 0.6  # the width of a letter of a monospaced font, in its size
 
@@ -80,7 +81,10 @@ def told() -> dict:
 
 
 def drawing() -> str:
-    """The text and its arcs as an SVG: for each layer the most that one of its heads takes from an earlier token."""
+    """The text and its arcs as an SVG: for each layer the most that one of its heads takes from an earlier token.
+
+    The arcs of the last token, from which the next one is predicted, are the strongest.
+    """
     parts, h = tokens(), english()[0].config.h
     size = WIDTH / (LETTER * len(TEXT) + 1)
     ends = [sum(map(len, parts[: k + 1])) for k in range(len(parts))]
@@ -93,7 +97,7 @@ def drawing() -> str:
             for s in range(1, t):  # heads that find nothing look at the first token: it is left out
                 weight = max(looks[block * h + head][t - 1][s] for head in range(h)) / 100
                 if weight >= WEAK:
-                    arcs += arc(x[s], x[t], weight)
+                    arcs += arc(x[s], x[t], weight, FAINT if t < len(parts) - 1 else 1.0)
         layers += f'<g fill="none" stroke-linecap="round" style="stroke:var(--drawn-{colour}-line)">{arcs}</g>'
     words = "".join(
         f'<text x="{(end - len(part) + 0.5) * LETTER * size:.1f}" y="{GROUND + 26}" xml:space="preserve"'
@@ -109,12 +113,12 @@ def drawing() -> str:
     )
 
 
-def arc(start: float, end: float, weight: float) -> str:
-    """One arc between two places, as wide and as dark as the weight says."""
+def arc(start: float, end: float, weight: float, strength: float) -> str:
+    """One arc between two places, as wide and as dark as the weight says; strength: 1, or less for a fainter one."""
     r = (end - start) / 2
     return (
         f'<path d="M{start:.1f} {GROUND}A{r:.1f} {min(r, GROUND - 8):.1f} 0 0 1 {end:.1f} {GROUND}"'
-        f' stroke-width="{0.6 + 2.6 * weight:.2f}" stroke-opacity="{0.15 + 0.85 * weight:.2f}"/>'
+        f' stroke-width="{0.6 + 2.6 * weight:.2f}" stroke-opacity="{(0.15 + 0.85 * weight) * strength:.2f}"/>'
     )
 
 

@@ -5,10 +5,11 @@
 
 (() => {
   const HERE = document.currentScript.src;
-  const LAYERS = ["blue", "orange", "green", "purple"]; // as in hero.py, and so are the next four lines
+  const LAYERS = ["blue", "orange", "green", "purple"]; // as in hero.py, and so are the next five lines
   const COPIES = 0.1;
   const SHOWN = 4;
   const WEAK = 0.14;
+  const FAINT = 0.3;
   const [WIDTH, HEIGHT, GROUND, LETTER] = [720, 230, 190, 0.6];
   const LONGEST = { true: 46, false: 84 }; // letters of text in the picture, on a narrow screen and on a wide one
   const FOLDERS = { english: "pocket-english", python: "pocket" };
@@ -45,6 +46,7 @@
       this.makeHeads(LAYERS.length, this.told.h);
       this.draw();
       this.fromAddress();
+      addEventListener("hashchange", () => this.fromAddress());
     }
 
     /* What the page's address asks for: #text=...&off=1 or off=1.3,2.1&model=python. */
@@ -216,7 +218,7 @@
           for (let s = Math.max(1, from); s < t; s++) { // heads that find nothing look at the first token: it is left out
             const looks = Math.max(...some.map((at) => weight(at, t, s)));
             if (looks < WEAK || (this.word >= 0 && t !== this.word && s !== this.word)) continue;
-            const r = (x(t) - x(s)) / 2, faint = this.word >= 0 && t !== this.word ? 0.35 : 1;
+            const r = (x(t) - x(s)) / 2, faint = t === (this.word < 0 ? last : this.word) ? 1 : FAINT;
             arcs += `<path d="M${x(s).toFixed(1)} ${GROUND}A${r.toFixed(1)} ${Math.min(r, GROUND - 8).toFixed(1)} 0 0 1 ${x(t).toFixed(1)} ${GROUND}" stroke-width="${(0.6 + 2.6 * looks).toFixed(2)}" stroke-opacity="${((0.15 + 0.85 * looks) * faint).toFixed(2)}"/>`;
           }
         }
