@@ -217,12 +217,13 @@ def test_the_still_shows_what_the_model_computes(model):
 # --- the player, by mouse, keys and touch ----------------------------------------------------------------------------
 
 
+PYTHON = ".opener button[data-model=pocket]"
 READY = "document.querySelector('.live')?.dataset.state === 'ready'"
 
 
 def opened(browser, address, page=PLAYER_PAGES[0], **how):
     browser.open(address + page, **how)
-    browser.click(".opener button")
+    browser.click(PYTHON)
     browser.wait_for(READY)
 
 
@@ -260,7 +261,7 @@ def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(browser, ad
     browser.open(address + page)
     assert not [url for url in browser.requests() if "/pocket/" in url]
     clicked = browser.evaluate("performance.now()")
-    browser.click(".opener button")
+    browser.click(PYTHON)
     browser.wait_for(READY)
     assert [url.rpartition("/")[2] for url in browser.requests() if "/pocket/" in url] == ["model.json", "weights.bin"]
     assert browser.check("layoutShift", clicked) < 0.001
@@ -319,7 +320,7 @@ def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, wi
 def test_by_keys(browser, address, model):
     tokenizer, rounded, h = model[1], rounded_copy(model[0]), model[0].config.h
     browser.open(address + PLAYER_PAGES[0])
-    browser.focus(".opener button")
+    browser.focus(PYTHON)
     browser.press("Enter")
     browser.wait_for(READY)
     focused = "document.activeElement.{}"
@@ -370,7 +371,7 @@ def test_by_keys(browser, address, model):
 
 def test_by_touch_on_a_phone(browser, address):
     browser.open(address + PLAYER_PAGES[1], width=390, scheme="dark")
-    browser.tap(".opener button")
+    browser.tap(PYTHON)
     browser.wait_for(READY)
     count = browser.evaluate("document.querySelectorAll('.chips button').length")
     browser.tap(".bars li:first-child button")
@@ -435,7 +436,7 @@ def test_weights_that_are_missing_or_cut_off_are_said_and_can_be_tried_again(bro
         path.unlink()
         browser.open(address + PLAYER_PAGES[0])
         browser.call("Network.setCacheDisabled", cacheDisabled=True)
-        browser.click(".opener button")
+        browser.click(PYTHON)
         browser.wait_for("document.querySelector('.live .error') !== null")
         assert f"{file} could not be loaded" in browser.text(".live .error") and "404" in browser.text(".live .error")
         path.write_bytes(whole[:-1000])
@@ -467,6 +468,14 @@ def test_on_paper_there_is_the_picture_and_no_control(browser, address):
 
 def test_opened_as_a_file_it_says_what_to_do(browser, site):
     browser.open(f"{site.as_uri()}/{PLAYER_PAGES[0]}")
-    browser.click(".opener button")
+    browser.click(PYTHON)
     browser.wait_for("document.querySelector('.live .error') !== null")
     assert "python -m http.server" in browser.text(".live .error")
+
+
+def test_the_model_that_writes_english_opens_with_its_own_examples(browser, address):
+    browser.open(address + PLAYER_PAGES[0])
+    browser.click(".opener button[data-model=pocket-english]")
+    browser.wait_for(READY)
+    assert written(browser).startswith("Mr. Tensor") and "Talk" in browser.texts(".live fieldset.text button")
+    assert browser.text(".bars li code").strip() == "ens" and browser.complaints() == []
