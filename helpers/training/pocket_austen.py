@@ -25,7 +25,7 @@ from helpers.training.common import Record, arguments, settings_of
 from helpers.training.pocket_gpt2_figures import heads, held_out_figures, samples_of
 
 STEPS, DROPOUT, DECAY = 2400, 0.1, 0.1
-TEMPERATURE, TOP_P = 0.9, 0.95
+TEMPERATURE, TOP_P = 0.8, 0.9
 PROMPTS = [
     "It is a truth universally acknowledged",
     "Elizabeth",

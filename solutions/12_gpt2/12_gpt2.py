@@ -9,11 +9,10 @@
 #
 # *Open a published model*
 #
-# > It is a truth universally acknowledged, and at least I am going to be an inconvenience in the world of the man who
-# > can think of it, that he should not have made him a very pretty young man, and a little unguarded, in spite of the
-# > family." "I am not at all aware of the man who has done nothing."
+# > Mr. Darcy was much more pressing. He was in the first place, to look forward, and while he had so much danger of her
+# > friend's conduct; but he could not press to the bitterness in her thoughts than the happiest.
 #
-# The first six words are Jane Austen's; a program of a hundred lines, which knows no English, went on from there. It
+# The first two words were given; a program of a hundred lines, which knows no English, went on from there. It
 # opened a folder of four files: two say how to cut a text into tokens, one says how large the model is, and one holds
 # the weights, from a few million numbers to more than a billion. None of them is a program. **You write one program
 # that reads such a folder and continues a text; the folder decides in which language.**
