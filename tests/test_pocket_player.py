@@ -214,32 +214,16 @@ def test_the_still_shows_what_the_model_computes(model):
     assert [f"{100 * chance:.0f} %" for chance in chances] == re.findall(r">(\d+ %)</text>", html)
 
 
-def test_the_cover_shows_the_models_attention_weights(model):
-    text = "\n\n".join(["def attend(query, keys, values):\n    return weights @ values"] * 2)
-    ids = model[1].encode(text)
-    strongest = model[0].attention_weights(torch.tensor([ids]))[:, 0].amax(dim=1)  # (depth, t, t), over the heads
-    cover = (ROOT / "site" / "cover.svg").read_text(encoding="utf-8")
-    step, drawn = 720 / len(ids), torch.zeros_like(strongest)
-    for layer, arcs in enumerate(cover.split('<g style="stroke:')[1:]):
-        for start, end, opacity in re.findall(r'd="M([\d.]+) 330A.* ([\d.]+) 330".*stroke-opacity="([\d.]+)"', arcs):
-            drawn[layer, round(float(end) / step - 0.5), round(float(start) / step - 0.5)] = float(opacity)
-    expected = (0.15 + 0.85 * strongest).clamp(max=1) * (strongest >= 0.14)
-    earlier = torch.ones(len(ids), len(ids)).tril(-1).bool()
-    earlier[:, 0] = False  # heads that find nothing look at the first token: it is left out
-    clear = (strongest - 0.14).abs() > 1e-3
-    assert cover.count("<text") == len(ids)
-    assert ((drawn - expected * earlier) * clear).abs().max() < 0.02
-
-
 # --- the player, by mouse, keys and touch ----------------------------------------------------------------------------
 
 
+PYTHON = ".opener button[data-model=pocket]"
 READY = "document.querySelector('.live')?.dataset.state === 'ready'"
 
 
 def opened(browser, address, page=PLAYER_PAGES[0], **how):
     browser.open(address + page, **how)
-    browser.click(".opener button")
+    browser.click(PYTHON)
     browser.wait_for(READY)
 
 
@@ -277,7 +261,7 @@ def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(browser, ad
     browser.open(address + page)
     assert not [url for url in browser.requests() if "/pocket/" in url]
     clicked = browser.evaluate("performance.now()")
-    browser.click(".opener button")
+    browser.click(PYTHON)
     browser.wait_for(READY)
     assert [url.rpartition("/")[2] for url in browser.requests() if "/pocket/" in url] == ["model.json", "weights.bin"]
     assert browser.check("layoutShift", clicked) < 0.001
@@ -336,7 +320,7 @@ def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, wi
 def test_by_keys(browser, address, model):
     tokenizer, rounded, h = model[1], rounded_copy(model[0]), model[0].config.h
     browser.open(address + PLAYER_PAGES[0])
-    browser.focus(".opener button")
+    browser.focus(PYTHON)
     browser.press("Enter")
     browser.wait_for(READY)
     focused = "document.activeElement.{}"
@@ -387,7 +371,7 @@ def test_by_keys(browser, address, model):
 
 def test_by_touch_on_a_phone(browser, address):
     browser.open(address + PLAYER_PAGES[1], width=390, scheme="dark")
-    browser.tap(".opener button")
+    browser.tap(PYTHON)
     browser.wait_for(READY)
     count = browser.evaluate("document.querySelectorAll('.chips button').length")
     browser.tap(".bars li:first-child button")
@@ -452,7 +436,7 @@ def test_weights_that_are_missing_or_cut_off_are_said_and_can_be_tried_again(bro
         path.unlink()
         browser.open(address + PLAYER_PAGES[0])
         browser.call("Network.setCacheDisabled", cacheDisabled=True)
-        browser.click(".opener button")
+        browser.click(PYTHON)
         browser.wait_for("document.querySelector('.live .error') !== null")
         assert f"{file} could not be loaded" in browser.text(".live .error") and "404" in browser.text(".live .error")
         path.write_bytes(whole[:-1000])
@@ -484,53 +468,14 @@ def test_on_paper_there_is_the_picture_and_no_control(browser, address):
 
 def test_opened_as_a_file_it_says_what_to_do(browser, site):
     browser.open(f"{site.as_uri()}/{PLAYER_PAGES[0]}")
-    browser.click(".opener button")
+    browser.click(PYTHON)
     browser.wait_for("document.querySelector('.live .error') !== null")
     assert "python -m http.server" in browser.text(".live .error")
 
 
-# --- on the first page -----------------------------------------------------------------------------------------------
-
-
-HERO = ".cover .play > button"
-RESTING = (
-    f"document.querySelector('{HERO}').textContent === 'Write on' && document.querySelector('.cover .heads button')"
-)
-HERO_TEXT = "document.querySelector('.cover textarea').value"
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_first_page_types_a_line_and_the_model_writes_on(browser, address, model, width):
-    tokenizer, rounded = model[1], rounded_copy(model[0])
-    browser.open(f"{address}index.html", width=width)
-    ids = tokenizer.encode(browser.evaluate("document.querySelector('.cover textarea').defaultValue"))
-    browser.wait_for(RESTING)
-    while len(ids) < 44:
-        with torch.no_grad():
-            ids.append(int(rounded(torch.tensor([ids]))[0, -1].argmax()))
-    assert browser.evaluate(HERO_TEXT) == tokenizer.decode(ids)
-    strongest = rounded.attention_weights(torch.tensor([ids]))[:, 0, :, -1, 1:-1].amax(dim=-1).flatten()
-    lit = browser.evaluate(
-        "[...document.querySelectorAll('.cover .heads button')].map(one => +one.style.getPropertyValue('--looks'))"
-    )
-    assert (torch.tensor(lit) - strongest).abs().max() < 0.01
-    assert browser.check("layoutShift", 0) < 0.001 and browser.complaints() == []
-
-    everything = browser.evaluate("document.querySelectorAll('.cover path').length")
-    browser.focus(".cover .heads button")
-    browser.press("ArrowRight", "Enter")
-    assert 0 < browser.evaluate("document.querySelectorAll('.cover path').length") < everything
-
-
-def test_the_first_page_loads_no_model_where_motion_is_unwanted_until_it_is_asked_for(browser, address):
-    browser.open("about:blank")  # no page is left that still loads a model
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
-    browser.events.clear()
-    browser.call("Page.navigate", url=f"{address}index.html")  # `open` would set the media anew
-    browser.wait_for("document.readyState === 'complete' && document.querySelector('.cover')")
-    browser.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert not [url for url in browser.requests() if "pocket" in url]
-    before = browser.evaluate(HERO_TEXT)
-    browser.click(HERO)
-    browser.wait_for(RESTING)
-    assert browser.evaluate(HERO_TEXT).startswith(before) and browser.evaluate(HERO_TEXT) != before
+def test_the_model_that_writes_english_opens_with_its_own_examples(browser, address):
+    browser.open(address + PLAYER_PAGES[0])
+    browser.click(".opener button[data-model=pocket-english]")
+    browser.wait_for(READY)
+    assert written(browser).startswith("Mr. Tensor") and "Talk" in browser.texts(".live fieldset.text button")
+    assert browser.text(".bars li code").strip() == "ens" and browser.complaints() == []

@@ -162,7 +162,7 @@ def test_a_feed_has_the_newest_version_first_and_shows_its_changes():
 def test_the_preview_of_a_page_is_its_first_picture(tmp_path):
     site = built(tmp_path, lessons__a='<article><img src="../_images/a.png"/><img src="b.png"/></article>', about="")
     postprocess.finish(site, {}, ADDRESS)
-    previews = [f"{ADDRESS}/_images/a.png", f"{ADDRESS}/_static/check.png"]
+    previews = [f"{ADDRESS}/_images/a.png", f"{ADDRESS}/_static/share.png"]
     for name, preview in zip(("lessons/a", "about"), previews, strict=True):
         page = BeautifulSoup((site / f"{name}.html").read_text(), "html.parser")
         assert page.find("meta", property="og:image")["content"] == preview

@@ -5,6 +5,9 @@ course_index      what the lessons say of themselves: titles, sections, exercise
 reader_notebook   an executed notebook as a reader sees it: folded code, one form of each output
 front_page        the panel, the map and the list of lessons on the first page
 indexes           pages that list exercises, mistakes, figures and published bugs; entries for search
+hero              the figure at the top of the first page
+switches          an answer whose parts a reader switches, with the check's panels
+find_the_bug      the page that asks what is wrong in the code of the *fix* exercises
 recorded_runs     the page of long training runs
 players           interactive figures in a page: what takes the place of a cell that shows one
 pocket_export     the weights of the pocket GPT-2 for the browser

@@ -29,7 +29,7 @@ from helpers.authoring.inspect.links import glossary
 from helpers.authoring.publish.repository_url import home, in_binder, in_colab, site_address
 from helpers.course import ROOT
 from helpers.players import still
-from helpers.site import front_page, indexes, players, postprocess, previews, recorded_runs
+from helpers.site import find_the_bug, front_page, indexes, players, postprocess, previews, recorded_runs, switches
 from helpers.site.course_index import NotExecuted, SiteLesson, read_lessons
 from helpers.site.link_check import page_problems
 from helpers.site.reader_notebook import for_readers
@@ -42,7 +42,7 @@ TITLE = re.compile(r"^# (.+)\n(?:\n\*([^*\n]+)\*\n)?", re.MULTILINE)  # with the
 DEFINED_LINK = re.compile(r"^\[([^\]]+)\]: (\S+)\n?", re.MULTILINE)
 LAB_ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
 SIDEBAR = {
-    "Play": ("players/index", "players/pocket"),
+    "Play": ("players/index", "players/pocket", "find-the-bug"),
     "Set up": ("students", "hubs"),
     "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "further", "bugs", "about"),
     "Teach": ("instructors", "instructors-attacks", "authors"),
@@ -139,6 +139,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
         problems += previews.insert(notebook, lesson, static / "previews")
         problems += for_readers(notebook, lesson.name)
         problems += players.insert(notebook, lesson.name)
+        switches.insert(notebook, lesson.name)
         nbformat.write(notebook, source / "lessons" / f"{lesson.name}.ipynb")
         if (further := lesson.further) is not None:
             fold_definitions(further)
@@ -151,6 +152,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
         name = page.relative_to(SITE).with_suffix("").as_posix()
         pages[name] = with_inserts(pages_for_site(page.read_text(encoding="utf-8")), lessons, published)
     pages |= indexes.pages(lessons, static / "figures")
+    pages["find-the-bug"] = find_the_bug.page(lessons)
     pages["runs"] = recorded_runs.page(ROOT / "helpers" / "data" / "recorded", lessons)
     pages["index"] += toctrees(lessons, pages)
     for name, text in pages.items():

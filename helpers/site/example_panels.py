@@ -13,6 +13,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from helpers.checking.check import Check
+from helpers.checking.judge.verdicts import Verdict
 from helpers.checking.show.panel import as_html
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
@@ -20,14 +21,23 @@ from helpers.exercises import load_lesson
 
 @functools.cache
 def wrong_answers() -> dict[str, Any]:
-    """What site/panels.toml has: the answer on the first page, and those on the page of mistakes."""
+    """What site/panels.toml has: the answers on the page of mistakes."""
     return tomllib.loads((ROOT / "site" / "panels.toml").read_text(encoding="utf-8"))
 
 
-def shown(lesson: str, exercise: str, answer: str) -> str:
-    """A wrong answer and its panel, made by the check itself with the shipped key, as a <figure>."""
+def judged(lesson: str, exercise: str, answer: str) -> Verdict:
+    """The verdict of the check itself on an answer's code, with the shipped key."""
     namespace: dict = {"torch": torch, "math": math}
-    exec(compile(answer, "<wrong answer>", "exec"), namespace)
-    verdict = Check(load_lesson(lesson)).verdict(exercise, namespace[exercise], answer)
-    code = highlight(answer, PythonLexer(), HtmlFormatter())
-    return f'<figure class="panel-shown">{code.strip()}{as_html(verdict)}</figure>'
+    exec(compile(answer, "<answer>", "exec"), namespace)
+    return Check(load_lesson(lesson)).verdict(exercise, namespace[exercise], answer)
+
+
+def highlighted(answer: str) -> str:
+    """An answer's code as HTML."""
+    return highlight(answer, PythonLexer(), HtmlFormatter()).strip()
+
+
+def shown(lesson: str, exercise: str, answer: str) -> str:
+    """An answer and the panel that the check gives it, as a <figure>."""
+    panel = as_html(judged(lesson, exercise, answer))
+    return f'<figure class="panel-shown">{highlighted(answer)}{panel}</figure>'

@@ -9,9 +9,8 @@ from itertools import groupby
 
 from helpers.authoring.publish.repository_url import archive, in_binder, in_colab, version
 from helpers.course import ROOT
-from helpers.site import render
+from helpers.site import hero, render, switches
 from helpers.site.course_index import SiteLesson, levels
-from helpers.site.example_panels import shown, wrong_answers
 from helpers.student.lessons import builds_on
 
 FIRST = "01_dot_product_attention"
@@ -19,14 +18,14 @@ COLUMNS = 3
 BETWEEN = 0.24  # between two rows of the map, in heights of a row; pages.css has the same proportion
 
 
-def cover(lessons: Sequence[SiteLesson]) -> str:
-    """The picture: which earlier tokens the heads of the pocket GPT-2 look at. The tests compute its weights again."""
-    return (ROOT / "site" / "cover.svg").read_text(encoding="utf-8")
+def hero_figure(lessons: Sequence[SiteLesson]) -> str:
+    """Which head copies? The small GPT-2 at work."""
+    return hero.figure()
 
 
 def start_buttons(repository: str, branch: str) -> str:
     """The four ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" without one."""
-    ways = {"Read lesson 1": f"lessons/{FIRST}.html", "Play with GPT-2": "players/pocket.html"}
+    ways = {"Read lesson 1": f"lessons/{FIRST}.html", "Play with a small GPT-2": "players/pocket.html"}
     if repository:
         ways["Open in Colab"] = in_colab(repository, branch, FIRST)
     ways["Get the course"] = "#how-to-start"
@@ -46,9 +45,9 @@ def copy(repository: str, branch: str) -> str:
     )
 
 
-def panel(lessons: Sequence[SiteLesson]) -> str:
-    """A wrong answer and the panel of its check."""
-    return shown(**wrong_answers()["first_page"])
+def answer_to_switch(lessons: Sequence[SiteLesson]) -> str:
+    """An answer whose parts can be switched, and the panel of its check."""
+    return switches.switched_answer().figure()
 
 
 def lesson_list(lessons: Sequence[SiteLesson]) -> str:
@@ -100,4 +99,4 @@ def path(start: tuple[int, int], end: tuple[int, int]) -> str:
     return f"M{x} {y:.2f}V{turn:.2f}C{x} {turn + bend:.2f} {to_x} {to_y - bend:.2f} {to_x} {to_y:.2f}"
 
 
-PARTS = {"cover": cover, "panel": panel, "map": lesson_map, "lessons": lesson_list}
+PARTS = {"hero": hero_figure, "switches": answer_to_switch, "map": lesson_map, "lessons": lesson_list}

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from helpers.players import BY_HAND, SCRIPTS, STYLE, still
-from helpers.site import pocket_export
+from helpers.site import hero, pocket_export, switches
 
 CALL = re.compile(r'^show_player\("([\w-]+)"\)$', re.MULTILINE)
 
@@ -23,6 +23,7 @@ CALL = re.compile(r'^show_player\("([\w-]+)"\)$', re.MULTILINE)
 ASSETS = {name: tuple(f"by-hand/{file}" for file in (STYLE, *scripts)) for name, scripts in SCRIPTS.items()} | {
     "pocket": ("players.css", "pocket.css", "pocket-model.js", "pocket-tokens.js", "pocket.js"),
     "hero": ("hero.css", "hero.js"),  # of the first page; it loads the model itself
+    "switches": ("switches.css", "switches.js"),
 }
 BEFORE = {  # in MyST, before a player in a lesson's page
     "pocket": "The pocket model runs in this page too, with its heads to choose and to switch off. "
@@ -39,6 +40,8 @@ def write_files(folder: Path) -> None:
     """Write what players load into _static/players: styles and scripts, and what they fetch on a click."""
     shutil.copytree(BY_HAND, folder / "by-hand", ignore=shutil.ignore_patterns("frame.js"), dirs_exist_ok=True)
     pocket_export.export(folder / "pocket", *pocket_export.pocket())
+    pocket_export.export(folder / "pocket-english", *hero.english())
+    switches.write_panels(folder / "switches")
 
 
 def insert(notebook: NotebookNode, lesson: str) -> list[str]:

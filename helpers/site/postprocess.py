@@ -212,8 +212,12 @@ def add_metadata(page: BeautifulSoup, description: str, *, address: str = "", pa
     }
     assert page.head is not None, "every page that Sphinx writes has a head"
     if address:
-        url = urljoin(address.rstrip("/") + "/", path)
-        properties |= {"og:url": url, "og:image": urljoin(url, preview_picture(page) or f"{address}/_static/check.png")}
+        home = address.rstrip("/") + "/"
+        url = urljoin(home, path)
+        properties |= {
+            "og:url": url,
+            "og:image": urljoin(url, preview_picture(page) or urljoin(home, "_static/share.png")),
+        }
         page.head.append(page.new_tag("link", attrs={"rel": "canonical", "href": url}))
         news = {"rel": "alternate", "type": "application/atom+xml", "href": f"{address.rstrip('/')}/{FEED}"}
         page.head.append(page.new_tag("link", attrs={**news, "title": SITE_NAME}))

@@ -1,68 +1,264 @@
-/* The pocket GPT-2 on the first page: it types a line, writes on, and shows what its heads look at. The model is that of
-   pocket-model.js and pocket-tokens.js. Both, and its weights, are fetched once the picture is in sight, or on a press where
-   a reader wants no motion or saves data. Until then the picture that comes with the page is there. */
+/* "Which head copies?", on the first page. What it shows of its first text comes with the page (helpers/site/hero.py):
+   arcs of a word, a head alone, and what is left when the heads that copy are off. Only a press on "Write on", another
+   text, another model or a link with a text loads a model: pocket-model.js, pocket-tokens.js and the weights. */
 "use strict";
 
 (() => {
   const HERE = document.currentScript.src;
-  const LAYERS = ["blue", "orange", "green", "purple"]; // as in cover.svg
-  const STEP = 720 / 44; // between two tokens; a picture 720 wide holds 44
-  const WEAK = 0.14; // weights below it are not drawn
-  const TYPING = 110, WRITING = 80; // ms between two tokens
+  const LAYERS = ["blue", "orange", "green", "purple"]; // as in hero.py, and so are the next five lines
+  const COPIES = 0.1;
+  const SHOWN = 4;
+  const WEAK = 0.14;
+  const FAINT = 0.3;
+  const [WIDTH, HEIGHT, GROUND, LETTER] = [720, 230, 190, 0.6];
+  const LONGEST = { true: 46, false: 84 }; // letters of text in the picture, on a narrow screen and on a wide one
+  const FOLDERS = { english: "pocket-english", python: "pocket" };
+  const BEGINNINGS = { python: "for name in names:\n    if not " };
+  const WRITING = 80; // ms between two tokens
   const MORE = 24; // tokens that a press writes
-  const NEXT = 4; // tokens that it says it expects
 
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  const asked = (query) => matchMedia(`(${query}: reduce)`).matches;
+  const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
   class Hero {
     constructor(box) {
       this.box = box;
-      this.stage = box.querySelector(".stage");
-      this.text = box.querySelector("textarea");
-      this.button = box.querySelector(".play > button");
-      this.heads = box.querySelector(".heads");
-      this.told = box.querySelector(".told");
-      this.chosen = -1; // the head that is shown alone; -1: all, the strongest of each layer
-      this.round = 0; // which writing is the newest: an older one gives up
-      this.still = asked("prefers-reduced-motion");
+      this.told = JSON.parse(box.dataset.told); // of the first text, with no model
+      for (const [name, selector] of Object.entries({ stage: ".stage", next: ".next", toggle: ".off", play: ".play", text: "textarea", choice: "select", button: ".write", link: ".link", heads: ".heads", line: ".told" })) {
+        this[name] = box.querySelector(selector);
+      }
+      this.head = -1; // the head that is shown alone; -1: all, the strongest of each layer
+      this.word = -1; // the token whose arcs are shown; -1: all
+      this.off = new Set();
+      this.round = 0; // which reading is the newest: an older one gives up
+      this.toggle.addEventListener("click", () => this.switchOff(this.off.size ? [] : this.copying()));
       this.button.addEventListener("click", () => (this.writing ? this.stop() : this.write()));
       this.text.addEventListener("input", () => this.typed());
-      const waits = this.still || asked("prefers-reduced-data") || navigator.connection?.saveData;
-      if (waits || location.protocol === "file:") return;
-      const seen = new IntersectionObserver(([entry]) => {
-        if (!entry.isIntersecting) return;
-        seen.disconnect();
-        if (document.activeElement !== this.text) this.write();
-      }, { threshold: 0.4 });
-      seen.observe(this.stage);
+      this.choice.addEventListener("change", () => this.choose(this.choice.value));
+      this.link.addEventListener("click", () => this.copyLink());
+      for (const kind of ["pointerover", "click"]) {
+        this.stage.addEventListener(kind, (event) => {
+          const word = event.target.closest("text");
+          this.show(word ? Number(word.dataset.at) : -1);
+        });
+      }
+      this.stage.addEventListener("pointerleave", () => this.show(-1));
+      this.makeHeads(LAYERS.length, this.told.h);
+      this.draw();
+      this.fromAddress();
+      addEventListener("hashchange", () => this.fromAddress());
     }
 
-    /* The model, once. False, and words that say so, where it does not come. */
+    /* What the page's address asks for: #text=...&off=1 or off=1.3,2.1&model=python. */
+    fromAddress() {
+      const asked = new URLSearchParams(location.hash.slice(1));
+      const off = asked.get("off");
+      if (!asked.has("text") && !asked.has("model")) return off ? this.switchOff(this.named(off)) : undefined;
+      this.play.open = true;
+      if (FOLDERS[asked.get("model")]) this.choice.value = asked.get("model");
+      this.text.value = asked.get("text") ?? BEGINNINGS[this.choice.value] ?? this.told.text;
+      this.typed().then(() => off && this.switchOff(this.named(off)));
+    }
+
+    named(off) {
+      const { h } = this.told;
+      return off === "1" ? this.copying() : off.split(",").map((name) => name.split(".").map(Number)).filter(([, head]) => head >= 0).map(([block, head]) => block * h + head);
+    }
+
+    async copyLink() {
+      const { h } = this.told, state = new URLSearchParams({ text: this.text.value });
+      if (this.off.size) state.set("off", [...this.off].map((at) => `${Math.floor(at / h)}.${at % h}`).join(","));
+      if (this.choice.value !== "english") state.set("model", this.choice.value);
+      const address = `${location.href.split("#")[0]}#${state}`;
+      this.link.textContent = (await copyText(address)) ? "Copied" : "Copy it from the address bar";
+      history.replaceState(null, "", address);
+      await wait(1600);
+      this.link.textContent = "Copy a link to this";
+    }
+
+    /* --- the model --- */
+
+    /* The chosen model, once. False, and words that say so, where it does not come. */
     async load() {
-      this.loading ??= (async () => {
-        this.told.textContent = "Loading the model, 2.3 MB";
-        for (const name of ["pocket-model.js", "pocket-tokens.js"]) {
-          await new Promise((onload, onerror) => document.head.append(Object.assign(document.createElement("script"), { src: new URL(name, HERE), onload, onerror })));
+      const name = this.choice.value;
+      this.loading ??= {};
+      this.loading[name] ??= (async () => {
+        this.line.textContent = "Loading the model, 2.3 MB";
+        for (const script of ["pocket-model.js", "pocket-tokens.js"]) {
+          if (document.querySelector(`script[src$="${script}"]`)) continue;
+          await new Promise((onload, onerror) => document.head.append(Object.assign(document.createElement("script"), { src: new URL(script, HERE), onload, onerror })));
         }
-        const file = (name) => fetch(new URL(`pocket/${name}`, HERE)).then((answer) => (answer.ok ? answer : Promise.reject(answer)));
+        const file = (part) => fetch(new URL(`${FOLDERS[name]}/${part}`, HERE)).then((answer) => (answer.ok ? answer : Promise.reject(answer)));
         const about = await (await file("model.json")).json();
-        this.model = new PocketModel(about, await (await file("weights.bin")).arrayBuffer());
-        this.tokenizer = new PocketTokenizer(about.tokens, about.merges);
-        this.reader = new PocketReader(this.model);
-        this.makeHeads();
+        const model = new PocketModel(about, await (await file("weights.bin")).arrayBuffer());
+        const copying = about.heads.induction.flat().flatMap((score, at) => (score >= COPIES ? [at] : []));
+        return { model, copying, tokenizer: new PocketTokenizer(about.tokens, about.merges), reader: new PocketReader(model, this.off) };
       })();
       try {
-        await this.loading;
+        const loaded = await this.loading[name];
+        if (name === this.choice.value) this.loaded = loaded;
       } catch {
-        this.loading = undefined;
-        this.told.textContent = "The model could not be loaded. Look whether you are connected, then press again.";
+        this.loading[name] = undefined;
+        this.line.textContent = location.protocol === "file:" ? "A page that was opened as a file may load no model: serve the site's folder." : "The model could not be loaded. Look whether you are connected, then try again.";
+        return false;
       }
-      return Boolean(this.reader);
+      return true;
     }
 
-    makeHeads() {
-      const { depth, h } = this.model;
+    copying() {
+      return this.loaded?.copying ?? this.told.copying;
+    }
+
+    async choose(name) {
+      this.stop();
+      if (name in BEGINNINGS && this.text.value === this.told.text) this.text.value = BEGINNINGS[name];
+      this.off.clear();
+      await this.typed();
+    }
+
+    switchOff(heads) {
+      this.off.clear();
+      heads.forEach((at) => this.off.add(at));
+      if (this.loaded) this.read(this.loaded.reader.ids.slice(), true);
+      this.draw();
+    }
+
+    /* --- reading and writing --- */
+
+    async typed() {
+      this.stop();
+      const { round } = this;
+      if (!(await this.load()) || round !== this.round) return;
+      this.read(this.loaded.tokenizer.encode(this.text.value));
+      this.draw();
+    }
+
+    async write() {
+      const round = ++this.round;
+      this.writing = true;
+      this.button.textContent = "Stop";
+      if (!(await this.load()) || round !== this.round) return this.stop(round);
+      const { tokenizer, reader, model } = this.loaded;
+      const ids = tokenizer.encode(this.text.value), end = Math.min(model.t_max, ids.length + MORE);
+      this.read(ids);
+      while (ids.length && ids.length < end) {
+        ids.push(PocketSampling.draw(PocketSampling.chances(reader.logits, 0.8, 20)));
+        this.read(ids);
+        this.text.value = tokenizer.decode(ids);
+        this.text.scrollTop = this.text.scrollHeight;
+        this.draw();
+        await wait(WRITING);
+        if (round !== this.round) return;
+      }
+      this.stop(round);
+    }
+
+    /* round: the writing that ends; another one may have begun since. */
+    stop(round = this.round) {
+      if (round !== this.round) return;
+      this.round++;
+      this.writing = false;
+      this.button.textContent = "Write on";
+    }
+
+    /* Bring the reader up to a text. What it has read of it before is kept, unless heads were switched. */
+    read(ids, anew = false) {
+      const { reader, model } = this.loaded;
+      let same = 0;
+      while (!anew && same < Math.min(reader.ids.length, ids.length) && reader.ids[same] === ids[same]) same++;
+      reader.keep(same);
+      for (const id of ids.slice(same, model.t_max)) reader.read(id);
+      this.line.textContent = reader.ids.length >= model.t_max ? "The model's window is full." : "";
+    }
+
+    /* --- the picture --- */
+
+    /* What is to be drawn: tokens, the weight of a head on s at t, the likeliest next tokens. */
+    state() {
+      if (!this.loaded) {
+        const { tokens, on, off } = this.told;
+        const { looks, chances } = this.off.size ? off : on;
+        return { tokens, weight: (at, t, s) => looks[at][t - 1][s] / 100, chances };
+      }
+      const { reader, tokenizer } = this.loaded;
+      return { tokens: reader.ids.map((id) => tokenizer.decode([id])), weight: (at, t, s) => reader.attention[at][t][s], chances: this.chances() };
+    }
+
+    /* The likeliest next tokens; while heads are off, that of all heads stays the first. */
+    chances() {
+      const { reader, tokenizer } = this.loaded;
+      if (!reader.logits) return [];
+      const chances = PocketReader.softmax(reader.logits), order = [...chances.keys()].sort((a, b) => chances[b] - chances[a]);
+      if (!this.off.size) this.likeliest = order[0];
+      const first = this.off.size && this.likeliest !== undefined ? [this.likeliest] : [];
+      return [...first, ...order.filter((id) => !first.includes(id))].slice(0, SHOWN).map((id) => [tokenizer.decode([id]), chances[id]]);
+    }
+
+    show(word) {
+      if (word === this.word) return;
+      this.word = word;
+      this.draw();
+    }
+
+    draw(shown = this.head) {
+      const { tokens, weight, chances } = this.state(), h = this.told.h, last = tokens.length - 1;
+      const longest = LONGEST[this.stage.clientWidth < 520];
+      const parts = tokens.map((token) => token.replaceAll("\n", "↵").replaceAll("\t", "→"));
+      let from = last, letters = 0;
+      while (from >= 0 && letters + parts[from].length <= longest) letters += parts[from--].length;
+      from++;
+      const size = WIDTH / (LETTER * Math.max(letters, 46) + 1), ends = [];
+      parts.slice(from).reduce((sum, part) => (ends.push(sum + part.length), sum + part.length), 0);
+      const x = (at) => (ends[at - from] - parts[at].trimStart().length / 2 + 0.5) * LETTER * size;
+      const heads = (block) => [...Array(h).keys()].map((head) => block * h + head).filter((at) => !this.off.has(at) && (shown < 0 || at === shown));
+      const layers = LAYERS.map((colour, block) => {
+        let arcs = "";
+        const some = heads(block);
+        for (let t = from + 1; t <= last && some.length; t++) {
+          for (let s = Math.max(1, from); s < t; s++) { // heads that find nothing look at the first token: it is left out
+            const looks = Math.max(...some.map((at) => weight(at, t, s)));
+            if (looks < WEAK || (this.word >= 0 && t !== this.word && s !== this.word)) continue;
+            const r = (x(t) - x(s)) / 2, faint = t === (this.word < 0 ? last : this.word) ? 1 : FAINT;
+            arcs += `<path d="M${x(s).toFixed(1)} ${GROUND}A${r.toFixed(1)} ${Math.min(r, GROUND - 8).toFixed(1)} 0 0 1 ${x(t).toFixed(1)} ${GROUND}" stroke-width="${(0.6 + 2.6 * looks).toFixed(2)}" stroke-opacity="${((0.15 + 0.85 * looks) * faint).toFixed(2)}"/>`;
+          }
+        }
+        return `<g fill="none" stroke-linecap="round" style="stroke:var(--drawn-${colour}-line)">${arcs}</g>`;
+      });
+      const words = parts.slice(from).map((part, k) => {
+        const at = from + k, bold = at === last || at === this.word ? ' font-weight="700"' : "";
+        return `<text x="${((ends[k] - part.length + 0.5) * LETTER * size).toFixed(1)}" y="${GROUND + 26}" data-at="${at}" xml:space="preserve"${bold}>${escaped(part)}</text>`;
+      });
+      const label = this.stage.querySelector("svg").getAttribute("aria-label");
+      this.stage.innerHTML =
+        `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}" role="img" aria-label="${escaped(label).replaceAll('"', "&quot;")}">${layers.join("")}` +
+        `<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="${size.toFixed(1)}" style="fill:var(--drawn-ink)">${words.join("")}</g></svg>`;
+      this.squares.forEach((square, at) => {
+        const looks = last > 1 ? Math.max(...[...Array(last - 1).keys()].map((k) => weight(at, last, k + 1))) : 0;
+        square.style.setProperty("--looks", this.off.has(at) ? 0 : looks.toFixed(2));
+        square.classList.toggle("is-off", this.off.has(at));
+      });
+      this.bars(chances);
+      const count = this.copying().length;
+      this.toggle.ariaPressed = String(this.off.size > 0);
+      this.toggle.textContent = this.off.size ? "Switch all heads on" : `Switch off the ${count} heads that copy`;
+      this.toggle.disabled = !count;
+    }
+
+    /* A bar keeps its place and its element, so that it moves. */
+    bars(chances) {
+      while (this.next.children.length > chances.length) this.next.lastChild.remove();
+      chances.forEach(([token, chance], k) => {
+        const row = this.next.children[k] ?? this.next.appendChild(document.createElement("li"));
+        if (!row.children.length) row.innerHTML = '<code></code><span class="bar"></span><span></span>';
+        row.style.setProperty("--chance", chance);
+        row.children[0].textContent = token.replaceAll(" ", "·").replaceAll("\n", "↵");
+        row.children[2].textContent = `${(100 * chance).toFixed(chance >= 0.0095 ? 0 : 1)} %`;
+      });
+    }
+
+    /* --- the heads, one by one --- */
+
+    makeHeads(depth, h) {
       this.squares = [];
       for (let block = 0; block < depth; block++) {
         const row = this.heads.appendChild(document.createElement("span"));
@@ -71,7 +267,7 @@
           const at = block * h + head, square = row.appendChild(document.createElement("button"));
           const name = `Show block ${block}, head ${head} alone`;
           Object.assign(square, { type: "button", title: name, ariaLabel: name, ariaPressed: "false", tabIndex: at ? -1 : 0 });
-          square.addEventListener("click", () => this.choose(this.chosen === at ? -1 : at));
+          square.addEventListener("click", () => this.showAlone(this.head === at ? -1 : at));
           square.addEventListener("pointerenter", () => this.draw(at));
           square.addEventListener("pointerleave", () => this.draw());
           this.squares.push(square);
@@ -88,126 +284,10 @@
       });
     }
 
-    choose(head) {
-      this.chosen = head;
+    showAlone(head) {
+      this.head = head;
       this.squares.forEach((square, at) => (square.ariaPressed = String(at === head)));
       this.draw();
-    }
-
-    /* --- reading and writing --- */
-
-    /* Write on from the text in the box; the first time, type it before. */
-    async write() {
-      const round = ++this.round, first = !this.reader, prompt = this.text.value;
-      this.writing = true;
-      this.button.textContent = "Stop";
-      if (!(await this.load()) || round !== this.round) return this.stop(round);
-      const ids = this.tokenizer.encode(this.text.value), typing = first && this.text.value === prompt && !this.still;
-      const { t_max } = this.model, end = Math.min(t_max, first ? Math.max(44, ids.length) : ids.length + MORE);
-      if (typing) {
-        for (let count = 1; count <= ids.length; count++) {
-          this.read(ids.slice(0, count));
-          this.show(ids.slice(0, count));
-          await wait(TYPING);
-          if (round !== this.round) return;
-        }
-      }
-      this.read(ids);
-      while (ids.length && ids.length < end) {
-        const { logits } = this.reader;
-        ids.push(first ? logits.indexOf(Math.max(...logits)) : PocketSampling.draw(PocketSampling.chances(logits, 0.7, 20)));
-        this.read(ids);
-        if (this.still) continue;
-        this.show(ids);
-        await wait(WRITING);
-        if (round !== this.round) return;
-      }
-      this.show(ids);
-      this.stop(round);
-    }
-
-    /* round: the writing that ends; another one may have begun since. */
-    stop(round = this.round) {
-      if (round !== this.round) return;
-      this.round++;
-      this.writing = false;
-      this.button.textContent = "Write on";
-    }
-
-    async typed() {
-      this.stop();
-      const { round } = this;
-      if (!(await this.load()) || round !== this.round) return;
-      this.read(this.tokenizer.encode(this.text.value));
-      this.draw();
-      this.tell();
-    }
-
-    /* Bring the reader up to a text. What it has read of it before is kept. */
-    read(ids) {
-      const { reader } = this;
-      let same = 0;
-      while (same < Math.min(reader.ids.length, ids.length) && reader.ids[same] === ids[same]) same++;
-      reader.keep(same);
-      for (const id of ids.slice(same, this.model.t_max)) reader.read(id);
-    }
-
-    /* --- the picture --- */
-
-    show(ids) {
-      this.text.value = this.tokenizer.decode(ids);
-      this.text.scrollTop = this.text.scrollHeight;
-      this.draw();
-      this.tell();
-    }
-
-    /* What layer `block` takes from position s at position t: the most that one of its heads does, or the shown head. */
-    weight(block, t, s, shown) {
-      const { h } = this.model, { attention } = this.reader;
-      if (shown >= 0) return Math.floor(shown / h) === block ? attention[shown][t][s] : 0;
-      let most = 0;
-      for (let head = 0; head < h; head++) most = Math.max(most, attention[block * h + head][t][s]);
-      return most;
-    }
-
-    /* Heads that find nothing look at the first token: it is left out. */
-    draw(shown = this.chosen) {
-      if (!this.reader) return;
-      const { ids, attention } = this.reader, small = this.stage.clientWidth < 520, last = ids.length - 1;
-      const [width, height, ground, font] = small ? [360, 213, 130, 11] : [720, 426, 330, 14];
-      const from = Math.max(0, ids.length - Math.floor(width / STEP)), x = (at) => ((at - from + 0.5) * STEP).toFixed(1);
-      const layers = LAYERS.slice(0, this.model.depth).map((colour, block) => {
-        let arcs = "";
-        for (let t = from + 1; t <= last; t++) {
-          for (let s = Math.max(1, from); s < t; s++) {
-            const weight = this.weight(block, t, s, shown), r = (t - s) * STEP / 2;
-            if (weight < WEAK) continue;
-            const wide = (0.6 + 2.6 * weight) * (t === last ? 1.5 : 1);
-            arcs += `<path d="M${x(s)} ${ground}A${r.toFixed(1)} ${Math.min(r, ground - 8).toFixed(1)} 0 0 1 ${x(t)} ${ground}" stroke-width="${wide.toFixed(2)}" stroke-opacity="${(0.15 + 0.85 * weight).toFixed(2)}"/>`;
-          }
-        }
-        return `<g fill="none" stroke-linecap="round" style="stroke:var(--drawn-${colour}-line)">${arcs}</g>`;
-      });
-      const words = ids.slice(from).map((id, at) => {
-        const said = this.tokenizer.shown(id).replace(/^·(?=.)|(?<=↵)·+$/g, "").replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-        const bold = from + at === last ? ' font-weight="700"' : "";
-        return `<text transform="translate(${((at + 0.5) * STEP - font / 3).toFixed(1)} ${ground + 10}) rotate(90)"${bold}>${said}</text>`;
-      });
-      this.stage.innerHTML =
-        `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Arcs between the tokens of the text, in a colour for each layer, from each token to those that the heads look at.">` +
-        `${layers.join("")}<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="${font}" style="fill:var(--drawn-ink)">${words.join("")}</g></svg>`;
-      this.squares.forEach((square, at) => {
-        const looks = last > 0 ? Math.max(0, ...attention[at][last].slice(1, last)) : 0;
-        square.style.setProperty("--looks", looks.toFixed(2));
-      });
-    }
-
-    tell() {
-      const { logits } = this.reader;
-      if (!logits) return (this.told.textContent = "Type something: the model goes on.");
-      const chances = PocketReader.softmax(logits), best = [...chances.keys()].sort((a, b) => chances[b] - chances[a]);
-      const full = this.reader.ids.length >= this.model.t_max ? "The model's window is full. " : "";
-      this.told.textContent = `${full}Next: ${best.slice(0, NEXT).map((id) => `${this.tokenizer.shown(id)} ${(100 * chances[id]).toFixed(0)} %`).join(", ")}`;
     }
   }
 

@@ -3,13 +3,21 @@
 "use strict";
 
 (() => {
-  const FILES = new URL("pocket/", document.currentScript.src);
-  const EXAMPLES = [
-    ["A class", "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self."],
-    ["Said twice", "paint width left line\npaint width left"],
-    ["Imports", "import os\nimport re\nimport "],
-    ["A loop", "for name in names:\n    if not "],
-  ];
+  const HERE = document.currentScript.src;
+  const EXAMPLES = { // by the folder of the model
+    pocket: [
+      ["A class", "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self."],
+      ["Said twice", "paint width left line\npaint width left"],
+      ["Imports", "import os\nimport re\nimport "],
+      ["A loop", "for name in names:\n    if not "],
+    ],
+    "pocket-english": [
+      ["A novel begins", "It is a truth universally acknowledged"],
+      ["A new name", "Mr. Tensor was rich. Emma had never seen Mr. T"],
+      ["Talk", "\"My dear Miss Woodhouse,"],
+      ["Said twice", "the red ship sank at dawn. the red ship"],
+    ],
+  };
   const TOP_K = [1, 2, 3, 5, 10, 20, 50, 100, Infinity];
   const BARS = 10;
   const INDUCING = 0.4; // the score from which a head counts as an induction head
@@ -45,10 +53,10 @@
     return new NotLoaded(`${name} could not be loaded from this site (${problem}). Look whether you are connected, then try again.`);
   }
 
-  async function response(name, signal) {
+  async function response(folder, name, signal) {
     let answer;
     try {
-      answer = await fetch(new URL(name, FILES), { signal });
+      answer = await fetch(new URL(`${folder}/${name}`, HERE), { signal });
     } catch (problem) {
       if (problem.name === "AbortError") throw problem;
       throw why("no answer", name);
@@ -57,16 +65,16 @@
     return answer;
   }
 
-  /* The tokenizer and the model. tell: called with the share that is there. */
-  async function load(tell, signal) {
+  /* The tokenizer and the model of a folder. tell: called with the share that is there. */
+  async function load(folder, tell, signal) {
     let about;
     try {
-      about = await (await response("model.json", signal)).json();
+      about = await (await response(folder, "model.json", signal)).json();
     } catch (problem) {
       if (problem instanceof NotLoaded || problem.name === "AbortError") throw problem;
       throw why("it is no JSON", "model.json");
     }
-    const answer = await response("weights.bin", signal), data = new Uint8Array(about.bytes);
+    const answer = await response(folder, "weights.bin", signal), data = new Uint8Array(about.bytes);
     let at = 0;
     try {
       for (const reader = answer.body.getReader(); ; ) {
@@ -91,7 +99,7 @@
       this.box = box;
       this.still = box.querySelector(".still");
       this.opener = box.querySelector(".opener");
-      this.opener.querySelector("button").addEventListener("click", () => this.open());
+      this.opener.querySelectorAll("button").forEach((one) => one.addEventListener("click", () => this.open(one.dataset.model)));
       this.ids = []; // the text, as the model is to read it
       this.off = new Set();
       this.head = 0;
@@ -104,7 +112,8 @@
     }
 
     /* Everything that comes later has its place from this click on: nothing on the page moves again. */
-    open() {
+    open(folder) {
+      this.folder = folder;
       this.still.hidden = this.opener.hidden = true;
       this.build();
       this.box.append(this.live);
@@ -117,7 +126,7 @@
       this.again.hidden = true;
       this.say("Loading the model");
       try {
-        const loaded = await load((share) => this.say(`Loading the model: ${percent(share)}`, share), this.abort.signal);
+        const loaded = await load(this.folder, (share) => this.say(`Loading the model: ${percent(share)}`, share), this.abort.signal);
         Object.assign(this, loaded);
       } catch (problem) {
         const stopped = problem.name === "AbortError";
@@ -142,7 +151,7 @@
       this.head = this.strongest.induction.head;
       const { depth, h, n } = this.model, size = (this.about.bytes / 1e6).toFixed(1);
       this.say(`${depth} blocks of ${h} heads, a vocabulary of ${n} tokens; ${size} MB, loaded.`);
-      this.setText(EXAMPLES[1][1]);
+      this.setText(EXAMPLES[this.folder][1][1]);
     }
 
     say(words, share, wrong = false) {
@@ -192,7 +201,7 @@
       this.live = make("div", { class: "live scripted", tabindex: -1, role: "group", "aria-label": "The pocket GPT-2" },
         make("p", { class: "state row" }, this.status, this.progress, this.again),
         part("text", "Text",
-          make("p", { class: "row" }, ...EXAMPLES.map(([name, text]) => button(name, () => this.setText(text)))),
+          make("p", { class: "row" }, ...EXAMPLES[this.folder].map(([name, text]) => button(name, () => this.setText(text)))),
           this.text,
           make("p", { class: "row" }, this.step, this.generate, this.back, this.clear),
           this.told),

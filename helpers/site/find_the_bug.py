@@ -1,0 +1,80 @@
+"""The page "Find the bug": each *fix* exercise's code, four explanations, and the check's panel under the right one."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from helpers.checking.check import Check
+from helpers.checking.show.panel import as_html
+from helpers.course import ROOT
+from helpers.exercises import load_lesson
+from helpers.notebooks import SETUP, as_released, grade_id
+from helpers.site import render
+from helpers.site.course_index import SiteLesson, anchor
+from helpers.site.example_panels import highlighted
+from helpers.site.indexes import with_code
+
+FILE = ROOT / "site" / "find_the_bug.toml"
+RIGHT_AT = (2, 0, 3, 1, 1, 3, 0, 2)  # where the right choice of each bug is, again and again
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One question."""
+
+    lesson: SiteLesson
+    exercise: str
+    saw: str
+    """What somebody saw who ran the code, a sentence or two."""
+    choices: list[tuple[Markup, Markup, bool]]
+    """(explanation, reply, whether it is right), in the order of the page."""
+
+    @property
+    def source(self) -> str:
+        """The code that students get to fix."""
+        cell = next(cell for cell in self.lesson.notebook.cells if grade_id(cell) == self.exercise)
+        return as_released(cell.source)
+
+    @property
+    def code(self) -> Markup:
+        """The same as HTML."""
+        return Markup(highlighted(self.source))
+
+    @property
+    def panel(self) -> Markup:
+        """What the check says of it. (It is not told that the code is as it was given out, where it says only that.)"""
+        names: dict = {}
+        setup = next(cell for cell in self.lesson.notebook.cells if grade_id(cell) == SETUP)
+        imports = [line for line in ast.parse(setup.source).body if isinstance(line, ast.Import | ast.ImportFrom)]
+        exec(compile(ast.Module(imports, []), "<imports>", "exec"), names)
+        exec(compile(self.source, "<answer>", "exec"), names)
+        return Markup(as_html(Check(load_lesson(self.lesson.name)).verdict(self.exercise, names[self.exercise])))
+
+    @property
+    def address(self) -> str:
+        """The exercise's place, from the site's first page."""
+        return f"{self.lesson.page}#{anchor(self.exercise)}"
+
+
+def bugs(lessons: Sequence[SiteLesson]) -> list[Bug]:
+    """The bugs of site/find_the_bug.toml in these lessons."""
+    by_name = {lesson.name: lesson for lesson in lessons}
+    found = []
+    for told in tomllib.loads(FILE.read_text(encoding="utf-8"))["bug"]:
+        if told["lesson"] not in by_name:
+            continue
+        choices = [(with_code(text), with_code(reply), k == 0) for k, (text, reply) in enumerate(told["choices"])]
+        at = RIGHT_AT[len(found) % len(RIGHT_AT)]
+        ordered = [*choices[1 : at + 1], choices[0], *choices[at + 1 :]]
+        found.append(Bug(by_name[told["lesson"]], told["exercise"], with_code(told["saw"]), ordered))
+    return found
+
+
+def page(lessons: Sequence[SiteLesson]) -> str:
+    """The page, as MyST."""
+    return render("find-the-bug.md.j2", bugs=bugs(lessons))

@@ -1,0 +1,138 @@
+"""The figure at the top of the first page: which head copies? A small GPT-2 meets a name that it has never seen.
+
+What the figure shows before anybody touches it is computed here; hero.js loads the model itself once a reader types.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from html import escape
+
+import torch
+from markupsafe import Markup
+
+from helpers.data.model_files import POCKET_ENGLISH
+from helpers.parts import gpt2
+from helpers.parts.bpe import Tokenizer
+from helpers.site import pocket_export, render
+
+TEXT = "Mr. Tensor was rich. Emma had never seen Mr. T"
+COPIES = 0.1  # the induction score from which a head counts as one that copies: ten times what even weights give
+SHOWN = 4  # tokens with a bar
+LAYERS = ("blue", "orange", "green", "purple")
+WEAK = 0.14  # weights below it are not drawn
+FAINT = 0.3  # how strong the arcs of other tokens than the last are
+WIDTH, HEIGHT, GROUND = 720, 230, 190  # of the drawing; GROUND is where the arcs stand
+LETTER = 0.6  # the width of a letter of a monospaced font, in its size
+
+
+@functools.cache
+def english() -> tuple[gpt2.GPT2, Tokenizer]:
+    """The small GPT-2 that writes English, and its tokenizer."""
+    return gpt2.load(POCKET_ENGLISH).eval(), Tokenizer.from_folder(POCKET_ENGLISH)
+
+
+def heads_that_copy(scores: list[list[float]]) -> list[tuple[int, int]]:
+    """The (block, head) whose induction score is COPIES or more."""
+    return [(block, h) for block, row in enumerate(scores) for h, score in enumerate(row) if score >= COPIES]
+
+
+@functools.cache
+def state(off: bool) -> dict:
+    """What the model does with TEXT, with the heads that copy switched off or not.
+
+    looks: of each head, for each position t ≥ 1, its weights on positions 0 to t − 1, in hundredths. chances: of the
+    next token, (token, chance) with the likeliest first, and always that of the likeliest with all heads on.
+    """
+    model, tokenizer = english()
+    ids = torch.tensor([tokenizer.encode(TEXT)])
+    copying = heads_that_copy(pocket_export.scores(model)["induction"])
+    with torch.no_grad(), gpt2.switched_off(model, *(copying if off else [])):
+        weights = model.attention_weights(ids)[:, 0].flatten(0, 1)  # (depth · h, t, t)
+        chances = model(ids)[0, -1].softmax(dim=-1)
+    best = chances.topk(SHOWN).indices.tolist()
+    if off:
+        copied = state(off=False)["ids"][0]
+        best = [copied, *[one for one in best if one != copied]][:SHOWN]
+    looks = [[[round(100 * w) for w in row[:t].tolist()] for t, row in enumerate(head) if t] for head in weights]
+    likeliest = [(tokenizer.decode([i]), round(chances[i].item(), 4)) for i in best]
+    return {"looks": looks, "ids": best, "chances": likeliest}
+
+
+def tokens() -> list[str]:
+    """TEXT in tokens, spaces included."""
+    tokenizer = english()[1]
+    return [tokenizer.decode([i]) for i in tokenizer.encode(TEXT)]
+
+
+def told() -> dict:
+    """All that hero.js needs for TEXT before it has a model."""
+    h = english()[0].config.h
+    copying = [block * h + head for block, head in heads_that_copy(pocket_export.scores(english()[0])["induction"])]
+    return {
+        "text": TEXT,
+        "tokens": tokens(),
+        "h": h,
+        "copying": copying,
+        "on": state(off=False),
+        "off": state(off=True),
+    }
+
+
+def drawing() -> str:
+    """The text and its arcs as an SVG: for each layer the most that one of its heads takes from an earlier token.
+
+    The arcs of the last token, from which the next one is predicted, are the strongest.
+    """
+    parts, h = tokens(), english()[0].config.h
+    size = WIDTH / (LETTER * len(TEXT) + 1)
+    ends = [sum(map(len, parts[: k + 1])) for k in range(len(parts))]
+    x = [(end - len(part.lstrip()) / 2 + 0.5) * LETTER * size for end, part in zip(ends, parts, strict=True)]
+    looks = state(off=False)["looks"]
+    layers = ""
+    for block, colour in enumerate(LAYERS):
+        arcs = ""
+        for t in range(2, len(parts)):
+            for s in range(1, t):  # heads that find nothing look at the first token: it is left out
+                weight = max(looks[block * h + head][t - 1][s] for head in range(h)) / 100
+                if weight >= WEAK:
+                    arcs += arc(x[s], x[t], weight, FAINT if t < len(parts) - 1 else 1.0)
+        layers += f'<g fill="none" stroke-linecap="round" style="stroke:var(--drawn-{colour}-line)">{arcs}</g>'
+    words = "".join(
+        f'<text x="{(end - len(part) + 0.5) * LETTER * size:.1f}" y="{GROUND + 26}" xml:space="preserve"'
+        f"{' font-weight=' + chr(34) + '700' + chr(34) if k == len(parts) - 1 else ''}>{escape(part)}</text>"
+        for k, (part, end) in enumerate(zip(parts, ends, strict=True))
+    )
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="Arcs between the'
+        " tokens of the text, in a colour for each layer, from each token to the earlier ones that heads take from."
+        ' Long ones lead from the second Mr. T to what followed the first.">'
+        f'{layers}<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="{size:.1f}"'
+        f' style="fill:var(--drawn-ink)">{words}</g></svg>'
+    )
+
+
+def arc(start: float, end: float, weight: float, strength: float) -> str:
+    """One arc between two places, as wide and as dark as the weight says; strength: 1, or less for a fainter one."""
+    r = (end - start) / 2
+    return (
+        f'<path d="M{start:.1f} {GROUND}A{r:.1f} {min(r, GROUND - 8):.1f} 0 0 1 {end:.1f} {GROUND}"'
+        f' stroke-width="{0.6 + 2.6 * weight:.2f}" stroke-opacity="{(0.15 + 0.85 * weight) * strength:.2f}"/>'
+    )
+
+
+def figure() -> str:
+    """The whole figure, as HTML on one line: a blank line would end it in Markdown."""
+    about = told()
+    after = about["off"]["chances"][0][1]
+    html = render(
+        "hero.html.j2",
+        told=json.dumps(about, ensure_ascii=False, separators=(",", ":")),
+        drawing=Markup(drawing()),
+        chances=about["on"]["chances"],
+        count=len(about["copying"]),
+        after="under 0.1 %" if after < 0.001 else f"{100 * after:.1f} %",
+        text=TEXT,
+    )
+    return html.replace("\n", " ")

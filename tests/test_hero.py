@@ -1,0 +1,152 @@
+"""The question on the first page: its numbers against another program's, and what happens when it is touched."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+import torch
+from transformers import GPT2LMHeadModel
+
+from helpers.data.model_files import POCKET_ENGLISH
+from helpers.parts import gpt2
+from helpers.site import hero, pocket_export
+
+COPYING = 8
+
+
+@pytest.fixture(scope="module")
+def theirs() -> GPT2LMHeadModel:
+    """The same model as the library `transformers` reads it."""
+    return GPT2LMHeadModel.from_pretrained(POCKET_ENGLISH, attn_implementation="eager").float().eval()
+
+
+@pytest.fixture(scope="module")
+def ids() -> torch.Tensor:
+    return torch.tensor([hero.english()[1].encode(hero.TEXT)])
+
+
+def test_the_weights_and_chances_that_come_with_the_page_are_those_of_transformers(theirs, ids):
+    told = hero.told()["on"]
+    with torch.no_grad():
+        out = theirs(ids, output_attentions=True)
+    expected = torch.cat([layer[0] for layer in out.attentions])  # (depth · h, t, t)
+    for head, rows in zip(expected, told["looks"], strict=True):
+        for t, row in enumerate(rows, start=1):
+            assert (head[t, :t] - torch.tensor(row) / 100).abs().max() <= 0.0051
+    chances = out.logits[0, -1].softmax(dim=-1)
+    assert [chance for _, chance in told["chances"]] == pytest.approx(chances.topk(4).values.tolist(), abs=1e-4)
+
+
+def test_without_the_heads_that_copy_the_copied_token_falls_and_without_others_it_does_not(theirs, ids):
+    told = hero.told()
+    (copied, before), (again, after) = told["on"]["chances"][0], told["off"]["chances"][0]
+    assert copied == again and before > 0.85 and after < 0.001 and len(told["copying"]) == COPYING
+    others = [at for at in range(6, 24) if at not in told["copying"]][:COPYING]  # not of the first layer
+    model, tokenizer = hero.english()
+    with torch.no_grad(), gpt2.switched_off(model, *[divmod(at, told["h"]) for at in others]):
+        control = model(ids)[0, -1].softmax(dim=-1)[tokenizer.encode(copied)[0]]
+    assert control > 0.5
+
+
+def test_the_name_is_in_none_of_the_models_tokens():
+    assert not [token for token in hero.english()[1].vocabulary if "ensor" in token]
+
+
+def test_the_text_and_its_arcs_are_whole_words_of_the_sentence():
+    drawing = hero.drawing()
+    words = [part.partition("</text>")[0].partition(">")[2] for part in drawing.split("<text")[1:]]
+    assert "".join(words) == hero.TEXT and drawing.count("<g ") == len(hero.LAYERS) + 1
+
+
+# --- in a browser ----------------------------------------------------------------------------------------------------
+
+ROWS = "[...document.querySelectorAll('.cover ol.next li')].map(one => one.textContent.replace(/\\s+/g, ' ').trim())"
+OFF = ".cover button.off"
+ARCS = "document.querySelectorAll('.cover .stage path').length"
+READ = "document.querySelector('.cover .told').textContent === ''"
+
+
+def rounded(model: gpt2.GPT2) -> gpt2.GPT2:
+    """A copy with the weights that the page loads: rounded to int8, and multiplied out again."""
+    copy = gpt2.GPT2(model.config).eval()
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        weights[name] = tensor
+        if tensor.dim() == 2:
+            integers, scales = pocket_export.as_int8(tensor)
+            weights[name] = integers * scales[:, None]
+    copy.load_state_dict(weights)
+    return copy
+
+
+def test_one_press_takes_the_copied_token_away_and_another_brings_it_back_without_a_model(browser, address):
+    browser.open(f"{address}index.html")
+    before, arcs = browser.evaluate(ROWS), browser.evaluate(ARCS)
+    assert before[0].startswith("ens") and before[0].endswith("91 %")
+    browser.click(OFF)
+    assert browser.evaluate(ROWS)[0].endswith("0.0 %") and browser.evaluate(ARCS) < arcs
+    assert browser.evaluate("document.querySelectorAll('.cover .heads .is-off').length") == COPYING
+    browser.click(OFF)
+    assert browser.evaluate(ROWS) == before and browser.evaluate(ARCS) == arcs
+    assert not [url for url in browser.requests() if "pocket" in url] and browser.complaints() == []
+
+
+def test_a_word_shows_its_own_arcs(browser, address):
+    browser.open(f"{address}index.html")
+    everything = browser.evaluate(ARCS)
+    browser.hover(".cover .stage text:nth-of-type(5)")
+    assert 0 < browser.evaluate(ARCS) < everything
+    browser.hover("h1")
+    assert browser.evaluate(ARCS) == everything
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800), (1024, 768), (390, 844)])
+def test_picture_bars_switch_and_caption_are_on_the_first_screen(browser, address, width, height):
+    browser.open(f"{address}index.html", width=width)
+    bottom = "document.querySelector('.cover figcaption').getBoundingClientRect().bottom + scrollY"
+    assert browser.evaluate(bottom) <= height
+    parts = [".ask", ".stage", ".answer", "figcaption", ".play"]
+    boxes = [
+        browser.evaluate(
+            f"(({{top, bottom}}) => [top, bottom])(document.querySelector('.cover {part}').getBoundingClientRect())"
+        )
+        for part in parts
+    ]
+    assert all(above[1] <= below[0] for above, below in zip(boxes, boxes[1:], strict=False))
+
+
+def test_a_text_of_ones_own_is_read_by_the_model_itself(browser, address):
+    browser.open(f"{address}index.html")
+    browser.evaluate("document.querySelector('.cover .play').open = true")
+    text = "She was not Emma. She was not"
+    browser.evaluate("document.querySelector('.cover textarea').select()")
+    browser.focus(".cover textarea")
+    browser.call("Input.insertText", text=text)
+    browser.wait_for(READ)
+    model, tokenizer = hero.english()
+    with torch.no_grad():
+        chances = rounded(model)(torch.tensor([tokenizer.encode(text)]))[0, -1].softmax(dim=-1)
+    expected = [tokenizer.decode([int(i)]) for i in chances.topk(4).indices]
+    assert browser.texts(".cover ol.next code") == [token.replace(" ", "·").replace("\n", "↵") for token in expected]
+
+
+def test_a_link_brings_its_text_its_model_and_the_heads_that_are_off(browser, address):
+    code = "import os\nimport "
+    browser.open(f"{address}index.html#model=python&off=1.3,2.1&text={quote(code)}")
+    browser.wait_for(f"document.querySelector('.cover textarea').value === {json.dumps(code)} && {READ}")
+    assert browser.evaluate("document.querySelector('.cover select').value") == "python"
+    browser.wait_for("document.querySelectorAll('.cover .heads .is-off').length === 2")
+    browser.click(".cover button.link")
+    asked = json.loads(browser.evaluate("JSON.stringify([...new URLSearchParams(location.hash.slice(1))])"))
+    assert dict(asked) == {"text": code, "off": "1.3,2.1", "model": "python"}
+
+
+def test_it_writes_on_in_english(browser, address):
+    browser.open(f"{address}index.html")
+    browser.evaluate("document.querySelector('.cover .play').open = true")
+    browser.click(".cover button.write")
+    text = "document.querySelector('.cover textarea').value"
+    browser.wait_for(f"document.querySelector('.cover button.write').textContent === 'Write on' && {text}.length > 60")
+    assert browser.evaluate(text).startswith(hero.TEXT) and browser.complaints() == []
