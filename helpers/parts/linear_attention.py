@@ -41,8 +41,9 @@ def chunked_attention(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same in chunks of `size` positions: masked products within a chunk, the state between chunks.
 
-    Shapes and results are those of `recurrent_attention`. Every exponent is at most 0, so nothing overflows, whatever
-    the gates are. ValueError unless size is at least 1.
+    q, k: (b, h, t, d). v: (b, h, t, d_v). log_g: (b, h, t), at most 0. state: (b, h, d, d_v), or None for zeros.
+    Returns y (b, h, t, d_v) and the last state (b, h, d, d_v). Every exponent is at most 0, so nothing overflows,
+    whatever the gates are. ValueError unless size is at least 1.
     """
     if size < 1:
         raise ValueError(f"A chunk has at least one position, and asked for were {size}.")

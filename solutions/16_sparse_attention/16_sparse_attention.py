@@ -18,15 +18,12 @@
 # |---|---|
 # | **You will build** | two patterns and their reach, attention in a band that never makes a t × t matrix, and linear attention with a gate, as a loop and in chunks; and you fix a buggy window |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb) |
-# | **It takes** | about 80 minutes: six exercises, 23 points, and three predictions |
+# | **It takes** | about 75 minutes: six exercises, 23 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, h heads, d = e/h. A window has
-# w positions, and l is the length of a stride. In a mask True means "may look", as in lesson 5.
-#
-# **What every check asks.** Masks are booleans. New tensors are created on the device of the inputs, or on `device`
-# where a function takes one. Inputs stay unchanged. If results are floating-point numbers, gradients must flow to the
-# inputs.
+# w positions, and l is the length of a stride. In a mask True means "may look", as in lesson 5. What
+# every check asks is on [the page for students](../../site/students.md#what-every-check-asks).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -616,8 +613,8 @@ check(recurrent_attention)
 # </details>
 # <details><summary>Hint 2: a gate near 0</summary>
 #
-# Let the logarithms of three gates be −1, −100 and −2, so $L$ is $-1$, $-101$ and $-103$. The decay from position 1 to 2
-# is $e^{-103 + 101} = e^{-2}$. In 32 bits $e^{-103}$ is as good as 0 and $e^{101}$ is infinite: what is their product?
+# Let the logarithms of three gates be −1, −100 and −2, so $L$ is $-1$, $-101$ and $-103$. The decay from position 1 to
+# 2 is $e^{-103 + 101} = e^{-2}$. In 32 bits $e^{-103}$ is as good as 0 and $e^{101}$ is infinite: what is their product?
 # And what would the formula give from position 2 back to 0?
 #
 # </details>
@@ -793,7 +790,7 @@ try:
 except KeyboardInterrupt:
     print(f"Stopped after {len(found)} of {len(jobs)} models. Run this cell again to go on.")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of the share of right answers. Left, against the numbers kept, 64, 256 and 1,024: window, state without gate and state with gate all rise; the window is lowest throughout; the two states begin together, and at 256 and 1,024 the one with a gate is higher; a dotted line near 1 marks full attention. Right, against the distance of the last assignment, all with 1,024 numbers but full: full is near 1 everywhere; the window is near 1 close by and falls to a guess beyond 16; the state without gate rises slowly from about 0.75 to 0.85; the state with gate falls slowly from 0.95 and meets it at the farthest distances."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of the share of right answers. Left, against the numbers kept, 64, 256 and 1,024: window, state without gate and state with gate all rise; the window is lowest throughout; the two states begin together, and at 256 and 1,024 the one with a gate is higher; a dotted line near 1 marks full attention. Right, against the distance of the last assignment, all with 1,024 numbers but full: full is near 1 everywhere; the window is near 1 close by and falls to a guess beyond 16; the state without gate is at about three quarters close by and rises slowly; the state with gate falls slowly from a much higher start and meets it at the farthest distances."}}
 if len(found) < len(jobs):
     print("The figure needs all models: go on with the training above.")
 else:
@@ -885,7 +882,6 @@ print(f"after {positions[-1]:,} positions, full attention keeps {kept['full'][-1
 #
 # You can write a pattern as a mask and say how far it reaches through depth; turn a mask into gathered blocks, which is
 # what saves time; run linear attention as a loop and in chunks; and say what a window, a state and a gate each forget.
-# Lesson 17 computes every pair exactly, and stores none.
 #
 # **Two questions to think about**
 #
@@ -911,6 +907,5 @@ print(f"after {positions[-1]:,} positions, full attention keeps {kept['full'][-1
 # - [Katharopoulos et al., *Transformers are RNNs*, 2020](https://arxiv.org/abs/2006.16236), section 3: the state.
 # - [Child et al., *Generating long sequences with sparse transformers*, 2019](https://arxiv.org/abs/1904.10509),
 #   section 4: the patterns; figure 3 is the picture above.
-# - [Beltagy et al., *Longformer*, 2020](https://arxiv.org/abs/2004.05150), section 3: windows and global tokens.
 #
 # **Next:** [lesson 17, *Going big*](../17_going_big/17_going_big.ipynb)
