@@ -23,7 +23,7 @@
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, h heads, d = e/h. A window has
 # w positions, and l is the length of a stride. In a mask True means "may look", as in lesson 5. What
-# every check asks is on [the page for students](../../site/students.md#what-every-check-asks).
+# every check asks is on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -614,8 +614,8 @@ check(recurrent_attention)
 # <details><summary>Hint 2: a gate near 0</summary>
 #
 # Let the logarithms of three gates be −1, −100 and −2, so $L$ is $-1$, $-101$ and $-103$. The decay from position 1 to
-# 2 is $e^{-103 + 101} = e^{-2}$. In 32 bits $e^{-103}$ is as good as 0 and $e^{101}$ is infinite: what is their product?
-# And what would the formula give from position 2 back to 0?
+# 2 is $e^{-103 + 101} = e^{-2}$. In 32 bits $e^{-103}$ is as good as 0 and $e^{101}$ is infinite: what is their
+# product? And what would the formula give from position 2 back to 0?
 #
 # </details>
 # </div>
