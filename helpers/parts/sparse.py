@@ -1,4 +1,4 @@
-"""Attention that leaves pairs out, and attention that stores none (lesson 16).
+"""Attention that leaves pairs out (lesson 16), and attention that stores none (lesson 17).
 
 R. Child et al., "Generating long sequences with sparse transformers" (2019), sections 4.1 to 4.3, for the patterns;
 M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018), and T. Dao et al., "FlashAttention"

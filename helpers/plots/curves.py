@@ -74,6 +74,7 @@ def curves(
             "markevery": max(1, len(x) // 8),
             "markersize": 5,
             "markerfacecolor": "white",
+            "markeredgecolor": COLOURS[k % 7],
         }
         if y.ndim == 2:
             import seaborn  # brings pandas, which takes a second: a lesson's first cell does without

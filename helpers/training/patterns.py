@@ -1,9 +1,8 @@
 """Lesson 16's comparison at length: python -m helpers.training.patterns
 
 Four patterns of attention on pictures of printed digits: full, a window, strided and fixed, of one size, with the same
-first weights and the same batches, for several seeds; then the same on lesson 9's text. They take turns, a step each,
-and each has a clock of its own, so that they can be compared at equal steps and at equal seconds. Half an hour on two
-cores is meant.
+first weights and the same batches, for several seeds. They take turns, a step each, and each has a clock of its own, so
+that they can be compared at equal steps and at equal seconds. Half an hour on two cores is meant.
 """
 
 from __future__ import annotations
@@ -17,20 +16,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.data.datasets import generator_text
 from helpers.data.toy.digits import FACES, HELD_OUT, printed_digits
 from helpers.device import device
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import bits_per_byte
 from helpers.parts.sparse import PixelTransformer, fixed_masks, local_mask, raster, strided_masks
-from helpers.training.common import REAL, Record, ScheduledAdamW, arguments
+from helpers.training.common import Record, ScheduledAdamW, arguments
 
 SIDE, LEVELS, SIZES = 16, 4, 6
 MODEL = {"e": 48, "depth": 2}
 HEADS, COLUMNS = 4, 2
 BATCH, RATE, WARMUP, STEPS, SEEDS = 16, 4e-3, 60, 600, (0, 1, 2, 3)
-TEXT_SEEDS, LETTERS = SEEDS[:2], 256  # of text as many tokens as of a picture, each a byte
-HELD_OUT_BYTES = 102_400  # of the text's end
 LOOKS = 6  # points on each curve
 
 
@@ -107,37 +103,22 @@ def some_of(rows: torch.Tensor) -> Callable[[torch.Generator], torch.Tensor]:
     return lambda generator: rows[torch.randint(len(rows), (BATCH,), generator=generator)]
 
 
-def windows_of(text: torch.Tensor, t: int) -> Callable[[torch.Generator], torch.Tensor]:
-    """Draws batches (batch, t) of windows of a text (length,), from anywhere in it."""
-    windows = text.unfold(0, t, 1)
-    return lambda generator: some_of(windows)(generator).long()
-
-
-def print_point(**point: float) -> None:
-    """A point of a curve that is not kept."""
-    print("  ".join(f"{name} {value:.4g}" for name, value in point.items()), flush=True)
-
-
 def by_pattern(found: dict[int, dict[str, float]]) -> dict[str, list[float]]:
     """{"full": [a number for each seed], ...}, from the bits of each pattern by seed."""
     names = next(iter(found.values()))
     return {name: [round(bits[name], 4) for bits in found.values()] for name in names}
 
 
-def means(found: dict[str, list[float]], unit: str) -> dict[str, float]:
-    """{"full_bits_a_pixel": ...}, over the seeds. unit: what the bits are of."""
-    return {f"{name}_bits_a_{unit}": round(fmean(bits), 4) for name, bits in found.items()}
+def means(found: dict[str, list[float]]) -> dict[str, float]:
+    """{"full_bits_a_pixel": ...}, over the seeds."""
+    return {f"{name}_bits_a_pixel": round(fmean(bits), 4) for name, bits in found.items()}
 
 
 def main() -> None:
-    """The whole run: pictures, four patterns with each seed, the same on text, record."""
+    """The whole run: pictures, four patterns with each seed, record."""
     options = arguments()
     steps, seeds = options.steps or STEPS, SEEDS[:1] if options.attempt else SEEDS
-    text_seeds = SEEDS[:1] if options.attempt else TEXT_SEEDS
     train, held_out = (raster(torch.tensor(part), LEVELS) for part in printed_digits(SIDE, SIZES))
-    text, taken = generator_text(places=REAL)
-    letters = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    text_judged = letters[-HELD_OUT_BYTES:].long().view(-1, SIDE * SIDE)
     record = Record(
         "patterns",
         {
@@ -147,16 +128,12 @@ def main() -> None:
             "held_out_pictures": len(held_out),
             "faces": len(FACES),
             "held_out_faces": ", ".join(HELD_OUT),
-            "text": taken.line.split(":")[1].split(", from")[0].strip(),
-            "text_sha256": hashlib.sha256(text).hexdigest(),
-            "held_out_bytes": HELD_OUT_BYTES,
         },
         {
-            **MODEL | {"n": LEVELS, "n_text": LETTERS, "h": HEADS, "t": SIDE * SIDE, "l": SIDE, "c": COLUMNS},
+            **MODEL | {"n": LEVELS, "h": HEADS, "t": SIDE * SIDE, "l": SIDE, "c": COLUMNS},
             "batch": BATCH,
             "steps": steps,
             "seeds": len(seeds),
-            "seeds_text": len(text_seeds),
             "rate": RATE,
             "warmup": WARMUP,
             "optimiser": "AdamW",
@@ -165,12 +142,9 @@ def main() -> None:
     )
     judged = held_out.to(device())
     found = {seed: run_seed(some_of(train), judged, SIDE, seed, steps, LEVELS, record.look) for seed in seeds}
-    draw, judged = windows_of(letters[:-HELD_OUT_BYTES], SIDE * SIDE), text_judged.to(device())
-    on_text = {seed: run_seed(draw, judged, SIDE, seed, steps, LETTERS, print_point) for seed in text_seeds}
     record.stop()
-    pictures, texts = by_pattern(found), by_pattern(on_text)
-    result = {**means(pictures, "pixel"), **means(texts, "byte"), "pictures": pictures, "text": texts}
-    record.finish(options, result)
+    pictures = by_pattern(found)
+    record.finish(options, {**means(pictures), "pictures": pictures})
 
 
 if __name__ == "__main__":

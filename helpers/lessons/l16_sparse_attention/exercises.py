@@ -1,25 +1,24 @@
-"""Lesson 16: attention that leaves pairs out, and attention that stores none."""
+"""Lesson 16: attention that leaves pairs out, and attention that keeps a state in place of pairs."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, Inputs, InTorch, Via, kind_of
+from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, InTorch, Via, kind_of
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, SOFTMAX_OPERATORS, Answer, Aspect, Kind, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     all_of,
     any_device,
     case,
+    each_of,
     exercise,
     gradient,
     input_left_alone,
@@ -29,7 +28,6 @@ from helpers.exercises.spec import (
     values,
 )
 
-FINISHED = "The finished part is there for the exercises that build on this one; write it here."
 LIBRARY = "It does by itself what this exercise is there to write."
 
 # --------------------------------------------------------------------------------------------------------- masks
@@ -39,6 +37,11 @@ def as_long(draw: Draw) -> tuple[int, int]:
     """A window, or a stride, of t positions."""
     t = draw.number(4, 8)
     return t, t
+
+
+def uniform(low: float, high: float, *shape: int) -> Callable[[Draw], torch.Tensor]:
+    """Uniform numbers."""
+    return lambda draw: draw.uniform(low, high, *shape)
 
 
 def longer(draw: Draw) -> tuple[int, int]:
@@ -53,17 +56,6 @@ def blocks(rest: bool = False) -> Inputs:
     def inputs(draw):
         size = draw.number(3, 6)
         return size * draw.number(2, 4) + (draw.number(1, size) if rest else 0), size
-
-    return inputs
-
-
-def columns(rest: bool = False, whole: bool = False) -> Inputs:
-    """t, l and c: two or three blocks, of which c columns are the summary, from two to l − 2. whole: c = l."""
-
-    def inputs(draw):
-        size = draw.number(4, 7)
-        t = size * draw.number(2, 4) + (draw.number(1, size) if rest else 0)
-        return t, size, size if whole else draw.number(2, size - 1)
 
     return inputs
 
@@ -160,126 +152,6 @@ strided_masks = exercise(
             ),
         ),
         MADE_WHERE_ASKED,
-    ),
-)
-
-OWN_BLOCK = (
-    "With t = 6 and l = 4, the first half is (6, 6), booleans: row 3 sees positions 0, 1, 2 and 3, row 4 sees 4 alone,"
-    " and row 5 sees 4 and 5. Look at a few rows of yours."
-)
-SUMMARIES = (
-    "With t = 9, l = 4 and c = 2, the summary columns are 2, 3, 6 and 7: row 1 sees none of them, row 3 sees 2 and 3,"
-    " row 6 sees 2, 3 and 6; with c = 1, row 8 sees 3 and 7. Look at a few rows of yours."
-)
-
-fixed_masks = exercise(
-    "fixed_masks",
-    stars=2,
-    minutes=6,
-    given=blocks(),
-    also={
-        "where l does not divide t": blocks(rest=True),
-        "with blocks of one": case(integer(4, 8), 1),
-        "with a block longer than the text": longer,
-        "for one position": case(1, 3),
-    },
-    larger=case(size(70, 130), size(9, 35)),
-    aspects=(
-        values(1, name="own block", via=half(0), axes="i j", dtype=True, missed=OWN_BLOCK),
-        values(0.5, name="one summary column", via=half(1), axes="i j", dtype=True, missed=SUMMARIES),
-        values(
-            1,
-            given=columns(),
-            name="several columns",
-            via=half(1),
-            also={
-                "where l does not divide t": columns(rest=True),
-                "with whole blocks": columns(whole=True),
-                "with two of three": case(integer(4, 8), 3, 2),
-            },
-            larger=case(size(70, 130), size(20, 35), size(8, 18)),
-            axes="i j",
-            dtype=True,
-            missed=SUMMARIES,
-        ),
-        MADE_WHERE_ASKED,
-    ),
-)
-
-# ------------------------------------------------------------------------------------------------- attended_pairs
-
-
-def count_of(answer: Answer, kind: str, t: int, size: int) -> int | float:
-    """How many pairs the student counts."""
-    count = answer(kind, t, size)
-    if isinstance(count, bool) or not isinstance(count, Real):
-        raise Fault(f"A number of pairs is a whole number; your function returns {kind_of(count)}.")
-    return count if isinstance(count, (int, float)) else float(count)
-
-
-def counted(kind: str) -> Probe:
-    """The pairs of a pattern for drawn (t, l), where l divides t and may be t, or 1."""
-
-    def probe(answer, draw):
-        def counts(*cases):
-            numbers = [count_of(answer, kind, *case) for case in cases]
-            if all(float(number).is_integer() for number in numbers):
-                return torch.tensor([int(number) for number in numbers])  # compared exactly
-            return torch.tensor(numbers, dtype=torch.float64)
-
-        drawn = [(draw.number(least, most), draw.number(least, most)) for least, most in ((2, 7), (2, 7), (7, 20))]
-        cases = [(size * blocks, size) for size, blocks in drawn] + [as_long(draw), (draw.number(4, 9), 1)]
-        long, many = (draw.named(LARGER).named(name).number(30, 50) for name in ("l", "blocks"))
-        return {"result": counts(*cases), LARGER: counts((long * many, long))}
-
-    return probe
-
-
-def counted_without_a_mask(answer: Answer, draw: Draw) -> torch.Tensor:
-    """Every pattern is counted, and not rounded, where a mask of t² bytes is more than any machine can address."""
-    size, blocks = draw.number(3500, 4000), draw.number(3500, 4000)
-    try:
-        counts = {kind: count_of(answer, kind, size * blocks, size) for kind in ("full", "local", "strided", "fixed")}
-    except (RuntimeError, MemoryError) as problem:
-        if "memory" not in str(problem) and not isinstance(problem, MemoryError):
-            raise
-        raise Fault(
-            f"With t = {size * blocks:,}, a mask of t² entries fits into no memory. Count the pairs without making one."
-        ) from None
-    for kind, count in counts.items():
-        exact = torch.tensor(count, dtype=torch.float64)
-        if exact.float().double() == exact:  # true of an exact count once in a million draws
-            raise Fault(
-                f"With t = {size * blocks:,}, your count for {kind!r} has the 24 bits of a float32, so it is rounded. "
-                "Count with Python's own numbers."
-            )
-    return torch.tensor([1])
-
-
-FULL = "Row i of a causal mask has i + 1 pairs: 1 + 2 + … + t in all. Try t = 3 by hand: there are 6."
-WINDOW = (
-    "Each row of the window has l pairs but for the first l − 1, which have fewer. Try t = 4, l = 2 by hand:"
-    " 1 + 2 + 2 + 2 = 7."
-)
-STRIDE = (
-    "The near half is a window of l + 1; on the stride the rows of the first block see 1 position, those of the second"
-    " 2, and so on. Try t = 4, l = 2 by hand: 1 + 2 + 3 + 3 for the near half, 1 + 1 + 2 + 2 for the stride."
-)
-BLOCK = (
-    "The first half is t/l small triangles; in the second, row i sees the summary columns up to i. Try t = 4, l = 2 by"
-    " hand: 1 + 2 + 1 + 2 for the blocks, 0 + 1 + 1 + 2 for the columns."
-)
-
-attended_pairs = exercise(
-    "attended_pairs",
-    stars=2,
-    minutes=7,
-    aspects=(
-        Aspect("full", 0.5, counted("full"), missed=FULL),
-        Aspect("local", 0.5, counted("local"), missed=WINDOW),
-        Aspect("strided", 0.75, counted("strided"), missed=STRIDE),
-        Aspect("fixed", 0.75, counted("fixed"), missed=BLOCK),
-        Aspect("very long texts", 0.5, counted_without_a_mask, side=True),
     ),
 )
 
@@ -412,14 +284,18 @@ class Operations(TorchDispatchMode):
 LONG = 256  # positions
 
 
-def no_square(sizes: tuple[int, int], name: str) -> Probe:
-    """With 256 positions and a drawn size, no tensor has half of t² entries or more. name: that of the size."""
+def no_square(sizes: tuple[int, int], name: str, gates: bool = False) -> Probe:
+    """With 256 positions and a drawn size, no tensor has half of t² entries or more. name: that of the size.
+
+    gates: the answer takes their logarithms too.
+    """
 
     def probe(answer, draw):
         size = draw.number(*sizes)
         q, k, v = (draw.normal(1, 1, LONG, 4) for _ in range(3))
+        logs = (draw.uniform(-1.0, 0.0, 1, 1, LONG),) if gates else ()
         with InTorch(), Operations() as watched:
-            answer(q, k, v, size)
+            answer(q, k, v, *logs, size)
         if watched.largest >= LONG * LONG // 2:
             raise Fault(
                 f"With t = {LONG} and {name} = {size}, your code makes a tensor {watched.description}, with"
@@ -524,235 +400,157 @@ banded_attention = exercise(
     ),
 )
 
-# ---------------------------------------------------------------------------------------------------------- merge
+# ------------------------------------------------------------------------------------------------ linear attention
 
-PARTIAL = ("m", "l", "o")  # the three tensors of a partial result
-
-
-def part(draw: Draw, *shape: int, d: int = 4, high: float = 0.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A partial result (m, ℓ, o), whose largest scores lie around `high`."""
-    return draw.normal(*shape, mean=high, std=2.0), draw.uniform(1.0, 5.0, *shape), draw.normal(*shape, d)
+RETURNED = ("y", "state")
 
 
-def nothing(draw: Draw, *shape: int, d: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The partial result of no key at all."""
-    zeros = torch.zeros(*shape, device=draw.device)
-    return zeros - math.inf, zeros, torch.zeros(*shape, d, device=draw.device)
+def joined(answer: Answer, draw: Draw) -> Callable:
+    """Outputs and state as one row of numbers, for gradients and devices."""
 
-
-def two_parts(*shape: int, high: float = 0.0, apart: float = 0.0, d: int = 4) -> Inputs:
-    """Two partial results over different keys."""
-    return lambda draw: (part(draw, *shape, d=d, high=high), part(draw, *shape, d=d, high=high + apart))
-
-
-def some_and_nothing(draw: Draw) -> tuple:
-    """Two partial results of six rows. Nothing was seen by the one in rows 2 and 3, by the other in rows 0 to 2."""
-    return with_nothing_in(draw.named("first"), 2, 3), with_nothing_in(draw.named("second"), 0, 1, 2)
-
-
-def with_nothing_in(draw: Draw, *rows: int) -> tuple:
-    """A partial result of six rows, of which these saw nothing."""
-    unseen = torch.isin(torch.arange(6, device=draw.device), torch.tensor(rows, device=draw.device)).expand(2, 6)
-    return tuple(
-        torch.where(unseen if a.dim() == 2 else unseen.unsqueeze(-1), a, b)
-        for a, b in zip(nothing(draw, 2, 6), part(draw, 2, 6), strict=True)
-    )
-
-
-def two_large_parts(draw: Draw) -> tuple:
-    """Two partial results with three axes of rows."""
-    rows = draw.number(3, 6), draw.number(4, 7), draw.number(40, 70)
-    d = draw.number(9, 16)
-    return tuple((draw.heavy(*rows), draw.uniform(1.0, 5.0, *rows), draw.heavy(*rows, d)) for _ in range(2))
-
-
-def as_six(inputs: Inputs) -> Inputs:
-    """Two partial results as six tensors."""
-
-    def six(draw):
-        first, second = inputs(draw)
-        return *first, *second
-
-    return six
-
-
-def by_name(answer: Answer, draw: Draw) -> Callable:
-    """The student's function, whose three tensors get their names."""
-
-    def call(a, b):
-        m, total, out = all_of(PARTIAL, answer(a, b))
-        return {"the largest score m": m, "the sum ℓ": total, "the weighted sum o": out}
+    def call(*arguments):
+        return torch.cat([part.flatten() for part in all_of(RETURNED, answer(*arguments))])
 
     return call
 
 
-def with_powers(answer: Answer, draw: Draw) -> Callable:
-    """The same with exp(m) for m, which is a finite number where nothing was seen, and where m is −∞."""
-
-    def call(a, b):
-        m, total, out = all_of(PARTIAL, answer(a, b))
-        unseen = m == -math.inf
-        m = torch.exp(m) if isinstance(m, torch.Tensor) else m
-        return {
-            "the largest score m, compared as e^m": m,
-            "the sum ℓ": total,
-            "the weighted sum o": out,
-            "where the largest score m is −∞": unseen,
-        }
-
-    return call
+def gated(
+    t: int, *more: Any, b: int = 2, h: int = 3, d: int = 4, d_v: int = 5, low: float = -1.5, past: bool = False
+) -> Inputs:
+    """Queries, keys, values, logarithms of gates in [low, 0), further arguments, and with `past` a state."""
+    state = (normal(b, h, d, d_v),) if past else ()
+    return case(normal(b, h, t, d), normal(b, h, t, d), normal(b, h, t, d_v), uniform(low, 0.0, b, h, t), *more, *state)
 
 
-def normalised(answer: Answer, draw: Draw) -> Callable:
-    """From six tensors to o/ℓ of their merger, for gradients and devices."""
+def nearly_closed(t: int, *more: Any, past: bool = False) -> Inputs:
+    """The same, where every third gate is about e^−100. All sums of these logarithms are exact in 32 bits."""
 
-    def call(*tensors):
-        _, total, out = all_of(PARTIAL, answer(tensors[:3], tensors[3:]))
-        return out / total.unsqueeze(-1)
+    def inputs(draw):
+        q, k, v, log_g, *rest = gated(t, *more, past=past)(draw)
+        log_g = (64 * log_g).round() / 64
+        log_g[..., 1::3] -= 100.0
+        return q, k, v, log_g, *rest
 
-    return call
+    return inputs
 
 
-ONE_ROW = (
-    "Try one row by hand, in both orders, with the parts (2, 1, 10) and (4, 1, 20). The larger maximum is 4, so"
-    " m = 4, ℓ = e^−2 · 1 + 1 = 1.135 and o = e^−2 · 10 + 20 = 21.35."
-)
+def many(*more: Any) -> Inputs:
+    """More heads, positions and components than elsewhere, of which few are large, with gates that forget slowly."""
 
-merge = exercise(
-    "merge",
+    def inputs(draw):
+        b, h, t, d, d_v = (draw.number(*sizes) for sizes in ((2, 4), (4, 6), (90, 130), (9, 14), (14, 18)))
+        q, k, v = (draw.heavy(b, h, t, each, most=8.0) for each in (d, d, d_v))
+        return q, k, v, draw.uniform(-0.2, 0.0, b, h, t), *(each(draw) for each in more)
+
+    return inputs
+
+
+recurrent_attention = exercise(
+    "recurrent_attention",
     stars=2,
-    minutes=8,
-    forbidden={"finished_merge": FINISHED},
-    fixed={"a": "a partial result is three tensors, (m, ℓ, o)", "b": "it is another partial result"},
-    given=two_parts(2, 5),
-    also={"of one row": two_parts(1, d=2), "with heads": two_parts(2, 3, 4)},
-    larger=two_large_parts,
-    via=by_name,
+    minutes=7,
+    given=gated(6),
+    also={
+        "with a batch of one": gated(5, b=1, h=2, d=5, d_v=3),
+        "for one position": gated(1),
+        "with gates near 0": nearly_closed(7),
+        "with a state from before": gated(5, past=True),
+        "for one position, with a state from before": gated(1, b=1, h=2, d=5, d_v=3, past=True),
+    },
+    larger=many(),
+    returns=RETURNED,
     aspects=(
-        values(1.5, missed=ONE_ROW),
         values(
-            0.5,
-            given=two_parts(2, 5, high=500.0, apart=30.0),
-            name="large and small scores",
-            also={
-                "with scores far below zero": two_parts(2, 5, high=-2000.0),
-                "with maxima far apart": two_parts(2, 5, high=-50.0, apart=300.0),
-            },
+            1.5,
+            of="y",
+            axes="b h t d",
+            missed=(
+                "Try it with numbers, d = d_v = 1: two positions, k = 1, 1, v = 2, 3, q = 1, 10 and gates 0.5, 0.5. The"
+                " states are 2 and 0.5 · 2 + 3 = 4, so y is 2 and 40."
+            ),
         ),
-        values(
-            0.75,
-            given=some_and_nothing,
-            name="nothing seen",
-            via=with_powers,
-            also={
-                "on the other side": lambda draw: (nothing(draw, 2, 3), part(draw, 2, 3)),
-                "on both sides": lambda draw: (nothing(draw, 2, 3), nothing(draw, 2, 3)),
-            },
-        ),
-        gradient(
-            0.5,
-            given=as_six(two_parts(2, 3)),
-            via=normalised,
-            also={
-                "with a part that saw nothing": as_six(lambda draw: (part(draw, 2, 3), nothing(draw, 2, 3))),
-                "on the other side": as_six(lambda draw: (nothing(draw, 2, 3), part(draw, 2, 3))),
-                "with large and small scores": as_six(two_parts(2, 3, high=500.0, apart=30.0)),
-            },
-        ),
-        input_left_alone(0.25, given=as_six(some_and_nothing), via=normalised),
-        any_device(0.5, given=as_six(two_parts(2, 3)), via=normalised),
+        values(1, of="state", axes="b h d d_v"),
+        gradient(0.5, given=gated(4, past=True), via=joined),
+        input_left_alone(0.5, given=gated(4, past=True), via=joined),
+        any_device(0.5, via=joined),
     ),
 )
 
-# ------------------------------------------------------------------------------------------------ tiled_attention
 
-
-def whole_tiles(answer: Answer, draw: Draw) -> torch.Tensor:
-    """With tiles four times as large, less than two thirds of the operations are left; a quarter may be."""
-    tile = draw.number(6, 9)
-    q, k, v = draw.normal(1, 1, 32, 4), draw.normal(1, 1, 192, 4), draw.normal(1, 1, 192, 4)
+def whole_chunks(answer: Answer, draw: Draw) -> torch.Tensor:
+    """With chunks four times as large, less than two thirds of the operations are left; a quarter may be."""
+    size = draw.number(6, 9)
+    inputs = gated(192, b=1, h=1)(draw)
     counts = []
-    for length in (tile, 4 * tile):
+    for length in (size, 4 * size):
         with InTorch(), Operations() as watched:
-            answer(q, k, v, length)
+            answer(*inputs, length)
         counts.append(watched.count)
     if counts[1] >= 2 / 3 * counts[0]:
         raise Fault(
-            f"For 192 keys, your code takes {counts[0]:,} operations in tiles of {tile} and {counts[1]:,} in tiles of"
-            f" {4 * tile}. With a whole tile of keys at once, a quarter would be left. Is there a loop over rows, over"
-            " single keys, or over parts of some other size?"
+            f"For 192 positions, your code takes {counts[0]:,} operations in chunks of {size} and {counts[1]:,} in"
+            f" chunks of {4 * size}. With a whole chunk at once, a quarter would be left. Is there a loop over"
+            " positions, or over parts of some other size?"
         )
     return torch.tensor([1])
 
 
-ONE_TILE = (
-    "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
-    " carried from tile to tile, and at which tiles are left out; if it does not agree either,"
-    " look at the tile: its scores, its mask, its maximum."
+ONE_CHUNK = (
+    "Try one chunk that holds all positions. If that agrees with the loop of exercise 5 and smaller chunks do not, look"
+    " at how the state is read, and at what is handed to the next chunk; if it does not agree either, look at the"
+    " decays between the positions of one chunk."
 )
 
-tiled_attention = exercise(
-    "tiled_attention",
+chunked_attention = exercise(
+    "chunked_attention",
     stars=3,
-    minutes=11,
-    forbidden={"flex_attention": LIBRARY},
-    by_hand=LIBRARY,
-    operators=SOFTMAX_OPERATORS,
-    builds_on=("sparse.merge",),
-    given=attended(6, 2),
+    minutes=13,
+    given=gated(8, 4),
+    returns=RETURNED,
     aspects=(
         values(
             1.5,
-            given=attended(8, 2),
+            of="y",
+            given=gated(8, 4),
             also={
-                "with a last tile that is shorter": attended(7, 3),
-                "with tiles of one": attended(5, 1, b=1),
-                "with a tile longer than the text": attended(4, 9),
-                "for one position": attended(1, 2),
-                "without batch and heads": case(*(normal(5, 4),) * 3, 2),
+                "with a batch of one": gated(9, 3, b=1, h=2, d=5, d_v=3),
+                "with chunks of one": gated(5, 1),
+                "with a last chunk that is shorter": gated(7, 3),
+                "with a chunk longer than the text": gated(4, 9),
+                "for one position": gated(1, 2),
             },
-            larger=large(2),
+            larger=many(integer(11, 17)),
             axes="b h t d",
-            missed=ONE_TILE,
+            missed=ONE_CHUNK,
         ),
         values(
             1,
-            given=attended(3, 2, s=8),
-            name="more keys than queries",
-            also={"for one query": attended(1, 3, s=7), "of another size": attended(4, 4, s=6)},
-            axes="b h t d",
-            missed=ONE_TILE,
+            of="state",
+            given=gated(8, 4),
+            also={"with a last chunk that is shorter": gated(7, 3), "with gates near 0": nearly_closed(8, 3)},
+            axes="b h d d_v",
+            missed=ONE_CHUNK,
         ),
         values(
             0.5,
-            given=attended(5, 2, False, s=7),
-            name="not causal",
-            also={"with fewer keys": attended(6, 2, False, s=3)},
-            axes="b h t d",
-            missed=ONE_TILE,
+            name="a state from before",
+            via=each_of(RETURNED),
+            given=gated(7, 3, past=True),
+            also={"for one position": gated(1, 2, b=1, h=2, d=5, d_v=3, past=True)},
+            missed="The first chunk reads the state that is given, as every other chunk reads that of the one before.",
         ),
-        values(
-            0.5,
-            given=attended(9, 2, std=70.0),
-            name="large scores",
-            also={
-                "with larger scores": attended(8, 3, std=150.0),
-                "with scores far from 0, and close together": lifted(7, 3),
-            },
-            axes="b h t d",
-            missed=ONE_TILE,
-        ),
-        Aspect("no tensor with t² entries", 0.5, no_square((12, 20), "tile"), side=True),
-        Aspect("a whole tile at once", 0.5, whole_tiles, side=True),
-        gradient(0.5),
-        input_left_alone(0.5),
-        any_device(0.5),
+        values(1, of="y", name="gates near 0", given=nearly_closed(9, 4), axes="b h t d"),
+        Aspect("no tensor with t² entries", 0.5, no_square((12, 20), "size", gates=True), side=True),
+        Aspect("a whole chunk at once", 0.5, whole_chunks, side=True),
+        gradient(0.5, given=gated(7, 3, past=True), also={"with gates near 0": nearly_closed(7, 3)}, via=joined),
+        input_left_alone(0.25, given=gated(7, 3, past=True), via=joined),
+        any_device(0.25, via=joined),
     ),
 )
 
 LESSON = Lesson(
     "16_sparse_attention",
     "Sparse attention",
-    (local_mask, strided_masks, fixed_masks, attended_pairs, connected, banded_attention, merge, tiled_attention),
+    (local_mask, strided_masks, connected, banded_attention, recurrent_attention, chunked_attention),
     predictions_of("16_sparse_attention"),
 )

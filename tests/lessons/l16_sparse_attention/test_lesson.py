@@ -1,11 +1,12 @@
 """Lesson 16: its stored outputs say what its prose says, and its long run works."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from lesson_harness import numbers, printed
+from lesson_harness import printed
 
 from helpers.authoring.build.lesson_source import sources
 from helpers.data.recorded import recorded
@@ -13,7 +14,8 @@ from helpers.data.toy import digits
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Fault
 from helpers.exercises.draw import Draw
-from helpers.lessons.l16_sparse_attention.exercises import Operations, no_square, whole_tiles
+from helpers.lessons.l16_sparse_attention.exercises import Operations, no_square, whole_chunks
+from helpers.parts import linear_attention
 from helpers.training import patterns
 
 SOURCE = sources(["16_sparse_attention"])[0]
@@ -38,12 +40,12 @@ def test_a_square_of_numpy_is_no_way_around_the_measure():
         no_square((6, 12), "w")(in_numpy, Draw("square"))
 
 
-def test_attention_that_goes_row_by_row_uses_no_tiles():
-    def row_by_row(q, k, v, tile):
-        return torch.cat([torch.softmax(q[..., i : i + 1, :] @ k.mT, -1) @ v for i in range(q.shape[-2])], dim=-2)
+def test_a_loop_over_positions_uses_no_chunks():
+    def loop(q, k, v, log_g, size):
+        return linear_attention.recurrent_attention(q, k, v, log_g)
 
-    with pytest.raises(Fault, match="Is there a loop over rows"):
-        whole_tiles(row_by_row, Draw("tiles"))
+    with pytest.raises(Fault, match="Is there a loop over positions"):
+        whole_chunks(loop, Draw("chunks"))
 
 
 def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():
@@ -59,32 +61,19 @@ def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():
     assert sum(picture.tobytes() in seen for picture in held_out) == 0
 
 
-def test_time_and_memory_grow_with_the_square():
-    time, memory = numbers(printed(SOURCE, "plain = {").splitlines()[-1])
-    assert 1.5 < time < 3.5
-    assert 1.9 < memory < 2.05
+def test_memory_grows_with_the_square_and_time_no_less():
+    found = re.findall(r"t = +([\d,]+): +([\d.]+) ms, +([\d.]+) MB", printed(SOURCE, "causal = {"))
+    (_, first_ms, first), (_, last_ms, last) = [[float(x.replace(",", "")) for x in row] for row in found[-2:]]
+    assert 3.8 < last / first < 4.2
+    assert last_ms / first_ms > 3
 
 
-def test_the_root_of_t_is_a_good_stride_and_saves_nearly_all():
-    text = printed(SOURCE, "math.isqrt(t)")
-    assert re.findall(r"at l = (\d+)", text) == ["64", "64"] and "root of t is 64" in text
-    assert all(float(share) < 6 for share in re.findall(r"([\d.]+)% of all", text))
-
-
-def test_a_stack_of_windows_reaches_as_far_as_the_formula_says():
-    for line in printed(SOURCE, "window of 5, depth").splitlines():
-        reach, formula = re.search(r": +(\d+) positions back, .*= (\d+)$", line).groups()
-        assert reach == formula
-
-
-def test_the_order_of_the_fixed_halves_decides_what_is_connected():
-    found = dict(re.findall(r"^ *(.+): +([\d,]+) of 32,896", printed(SOURCE, "orders = {"), flags=re.M))
+def test_both_halves_of_the_strided_pattern_connect_everything():
+    found = dict(re.findall(r"^ *(.+): +([\d,]+) of 32,896", printed(SOURCE, "stacks = {"), flags=re.M))
     found = {name: int(count.replace(",", "")) for name, count in found.items()}
-    assert found["fixed: blocks, then columns"] == 32_896
-    assert found["strided: near, then stride"] == found["strided: stride, then near"] == 32_896
-    assert found["fixed: columns, then blocks"] == 4_096  # one in eight
-    assert LESSON.prediction("fixed_order").truth == "C"
+    assert found["near half, then stride"] == found["stride, then near half"] == 32_896
     assert found["the stride twice"] == 2_176  # what one layer of it connects
+    assert found["window of 16, two layers"] == 31 * 256 - 30 * 31 // 2
 
 
 def test_a_mask_saves_nothing():
@@ -95,42 +84,40 @@ def test_a_mask_saves_nothing():
 
 
 def test_the_band_saves_the_more_the_longer_the_text():
-    lines = printed(SOURCE, 'band["seconds"].append').splitlines()
-    times = [float(re.search(r"takes +([\d.]+) times", line)[1]) for line in lines[:-1]]
-    less = [float(re.search(r"keeps +([\d.]+) times", line)[1]) for line in lines[:-1]]
-    assert times[-1] > 10 > 4 > times[0] and times[-1] > times[-2] > times[-3]
+    text = printed(SOURCE, "same as with the mask")
+    assert "the same as with the mask: True" in text
+    times = [float(found) for found in re.findall(r"takes +([\d.]+) times", text)]
+    less = [float(found) for found in re.findall(r"keeps +([\d.]+) times", text)]
+    assert times[-1] > 8 > times[0] and times[-1] > times[-2]
     assert less[-1] > 8 and 1.8 < less[-1] / less[-2] < 2.2
-    time, memory = numbers(lines[-1])
-    assert time < 1.5 and 0.9 < memory < 1.1
 
 
-def test_the_pattern_of_rows_and_columns_is_ahead_on_pictures():
-    text = printed(SOURCE, "plots.curves({name: tuple(zip(*run.looks))")
-    found = {name: float(bits) for name, bits in re.findall(r"(\w+): ([\d.]+) bits per pixel", text)}
-    assert found["strided"] + 0.02 < min(found["full"], found["fixed"])
-    assert LESSON.prediction("best_for_pictures").truth == "B"
-    alone = float(re.search(r"([\d.]+) bits per pixel", printed(SOURCE, "train_pictures, held_out_pictures"))[1])
-    assert max(found.values()) < alone
+def test_loop_and_chunks_agree_and_chunks_are_the_cheaper():
+    text = printed(SOURCE, "loop and chunks differ")
+    assert float(re.search(r"at most (\S+)", text)[1]) < 1e-3
+    rows = re.findall(r"^ *(.+): +([\d.]+) ms, +([\d.]+) MB", text, flags=re.M)
+    cost = {name: (float(ms), float(kept)) for name, ms, kept in rows}
+    (chunk_ms, chunk_kept), (pair_ms, pair_kept) = cost["state, chunks of 64"], cost["all pairs"]
+    assert chunk_ms < pair_ms / 3 and chunk_kept < pair_kept / 10
+    assert cost["state, a loop"][0] > 3 * chunk_ms
+    assert chunk_kept < 1.5 * cost["band, w = 64"][1]
 
 
-def test_tiles_make_little_and_keep_much():
-    text = printed(SOURCE, "class Largest")
-    rows = {
-        name.strip(): numbers(rest) for name, rest in re.findall(r"^ *(mask|band|tiles of|SDPA)(.*)$", text, flags=re.M)
+def test_what_each_model_forgets():
+    text = printed(SOURCE, "found[kind, d, seed][which]")
+    found = {
+        kind: [float(share) for share in re.findall(r"\d\.\d\d", shares)]
+        for kind, shares in re.findall(r"d = 32, +(.+): (.+) right", text)
     }
-    rows = {name: found[-3:] for name, found in rows.items()}  # ms, MB made, MB kept
-    (mask_ms, mask_made, mask_kept), (tile_ms, tile_made, tile_kept) = rows["mask"], rows["tiles of"]
-    sdpa_ms, sdpa_made, sdpa_kept = rows["SDPA"]
-    assert mask_made > 20 * tile_made > 40 * sdpa_made
-    assert tile_kept > mask_kept > 20 * sdpa_kept
-    assert mask_ms > tile_ms > 2 * sdpa_ms
-    assert rows["band"][0] < sdpa_ms
-    assert float(re.search(r"at most (\S+)", text)[1]) < 1e-5
+    assert all(len(shares) == 3 for shares in found.values())
+    order = ("window", "state, no gate", "state, gate", "full")
+    for worse, better in pairwise(order):
+        assert max(found[worse]) < min(found[better]), f"{better} is ahead of {worse} with every seed"
+    assert LESSON.prediction("same_memory").truth == "B"
 
 
-def test_flex_attention_is_the_band():
-    text = printed(SOURCE, "flex_attention(q, k, v")
-    assert "the same as the band: True" in text
+def test_a_state_is_as_large_as_the_cache_of_64_positions():
+    assert "16,384 times" in printed(SOURCE, "numbers per head")
 
 
 def test_all_patterns_of_the_long_run_get_the_same_weights_and_batches(monkeypatch):
@@ -148,32 +135,24 @@ def test_all_patterns_of_the_long_run_get_the_same_weights_and_batches(monkeypat
     assert points[-1]["strided_seconds"] > 0 and len(set(last.values())) == 4
 
 
-def test_the_windows_of_text_lie_anywhere_in_it():
-    text = torch.arange(40, dtype=torch.uint8)
-    draw, generator = patterns.windows_of(text, 8), torch.Generator().manual_seed(0)
-    rows = torch.cat([draw(generator) for _ in range(60)])
-    assert rows.shape == (60 * patterns.BATCH, 8) and rows.dtype == torch.int64
-    assert (rows.diff(dim=1) == 1).all()
-    assert set(rows[:, 0].tolist()) == set(range(33))
-
-
 def test_the_bits_of_a_run_are_told_by_pattern_and_in_the_mean():
     by_pattern = patterns.by_pattern({0: {"full": 1.0, "fixed": 2.0}, 1: {"full": 3.00004, "fixed": 2.5}})
     assert by_pattern == {"full": [1.0, 3.0], "fixed": [2.0, 2.5]}
-    assert patterns.means(by_pattern, "byte") == {"full_bits_a_byte": 2.0, "fixed_bits_a_byte": 2.25}
+    assert patterns.means(by_pattern) == {"full_bits_a_pixel": 2.0, "fixed_bits_a_pixel": 2.25}
 
 
-def at_the_end(kind, of="pictures"):
+def at_the_end(kind):
     """Recorded bits after the last step, by seed."""
-    result, unit = recorded("patterns")["result"], {"pictures": "pixel", "text": "byte"}[of]
-    assert result[f"{kind}_bits_a_{unit}"] == pytest.approx(np.mean(result[of][kind]), abs=1e-4)
-    return np.array(result[of][kind])
+    result = recorded("patterns")["result"]
+    assert result[f"{kind}_bits_a_pixel"] == pytest.approx(np.mean(result["pictures"][kind]), abs=1e-4)
+    return np.array(result["pictures"][kind])
 
 
 def test_the_recorded_patterns_say_what_the_lesson_says_of_pictures():
     full, local, strided, fixed = (at_the_end(kind) for kind in ("full", "local", "strided", "fixed"))
     assert len(full) == 4 and all(strided < full) and all(full < fixed)
     assert sum(strided < local) == 3 and all(local < full)
+    assert LESSON.prediction("fewer_pairs").truth == "C"
     curve = recorded("patterns")["curve"]
     last = [point for point in curve if point["step"] == recorded("patterns")["settings"]["steps"]]
     for point in last:
@@ -182,19 +161,14 @@ def test_the_recorded_patterns_say_what_the_lesson_says_of_pictures():
         assert point["strided_bits"] == pytest.approx(strided[point["seed"]], abs=1e-4)
 
 
-def test_the_recorded_patterns_say_what_the_lesson_says_of_text():
-    full, local, strided, fixed = (at_the_end(kind, "text") for kind in ("full", "local", "strided", "fixed"))
-    assert len(full) == 2 and all(fixed < local) and all(local < strided) and all(strided + 0.2 < full)
-
-
-def test_the_recorded_curves_cross_where_the_figures_words_say():
+def test_the_recorded_curves_lie_as_the_figures_words_say():
     points = recorded("patterns")["curve"]
     mean = {
         (kind, step): np.mean([point[f"{kind}_bits"] for point in points if point["step"] == step])
-        for kind in ("full", "local", "strided", "fixed")
-        for step in (100, 200, 300, 600)
+        for kind in ("full", "local", "strided")
+        for step in (100, 200, 300, 400, 500, 600)
     }
-    ends = [mean[kind, 600] for kind in ("fixed", "full", "local", "strided")]
-    assert [round(bits, 2) for bits in ends] == [0.45, 0.41, 0.37, 0.36]
-    assert mean["strided", 200] > mean["local", 200] and mean["strided", 300] < mean["local", 300]
-    assert mean["full", 100] > mean["fixed", 100] and mean["full", 200] < mean["fixed", 200]
+    ends = [mean[kind, 600] for kind in ("full", "local", "strided")]
+    assert [round(bits, 2) for bits in ends] == [0.41, 0.37, 0.36]
+    for step in (100, 200, 300, 400, 500, 600):
+        assert mean["full", step] > max(mean["local", step], mean["strided", step])
