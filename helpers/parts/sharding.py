@@ -1,14 +1,16 @@
 """One small GPT whose training step is made smaller, and then divided among processes (lesson 17).
 
-S. Rajbhandari et al., "ZeRO" (2020), section 5.1, for the optimiser whose state is divided among workers.
+S. Rajbhandari et al., "ZeRO" (2020), section 5, for the optimiser whose state is divided among workers.
 
 b batch, t positions, e width of the model, n size of the vocabulary, N number of parameters.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.distributed as dist
@@ -80,19 +82,113 @@ def flattened(model: nn.Module, multiple: int) -> torch.Tensor:
     return flat
 
 
-def sharded_step(
-    optimiser: torch.optim.Optimizer, mine: nn.Parameter, flat: torch.Tensor, gradient: torch.Tensor
-) -> None:
-    """A step of all parameters, flat (k,), by workers that each keep the optimiser's state of one share.
+class Group:
+    """One worker's connection to the others: its `rank`, their number `size`, and three exchanges.
 
-    mine: this worker's share (k / workers,), a view of flat, the only parameter of its optimiser.
-    gradient: (k,), already averaged over the workers.
+    In each exchange every worker gives a tensor, and each gets its result. No gradient passes through.
     """
-    share = len(mine)
-    start = dist.get_rank() * share
-    mine.grad = gradient[start : start + share]
+
+    rank: int
+    size: int
+
+    def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum over all workers, of the shape of x (...)."""
+        raise NotImplementedError
+
+    def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
+        """This worker's share of the sum over all workers. x: (k,), of which each gets (k / size,)."""
+        raise NotImplementedError
+
+    def all_gather(self, x: torch.Tensor) -> torch.Tensor:
+        """The tensors of all workers, one after another. x: (k / size,). Returns (k,)."""
+        raise NotImplementedError
+
+
+class Processes(Group):
+    """Workers that are processes, connected by torch.distributed."""
+
+    def __init__(self):
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+
+    def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum over all processes, (...)."""
+        x = x.detach().clone()
+        dist.all_reduce(x)
+        return x
+
+    def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
+        """The share (k / size,) of the sum."""
+        mine = x.new_empty(len(x) // self.size)
+        dist.reduce_scatter_tensor(mine, x.detach().contiguous())
+        return mine
+
+    def all_gather(self, x: torch.Tensor) -> torch.Tensor:
+        """All shares, (k,)."""
+        everything = x.new_empty(len(x) * self.size)
+        dist.all_gather_into_tensor(everything, x.detach().contiguous())
+        return everything
+
+
+class Threads(Group):
+    """Workers that are threads of one program: what they exchange lies on a table that all of them see."""
+
+    def __init__(self, rank: int, table: list, barrier: threading.Barrier):
+        self.rank, self.size = rank, len(table)
+        self._table, self._barrier = table, barrier
+
+    def _exchanged(self, x: torch.Tensor) -> list[torch.Tensor]:
+        """What all of them give."""
+        self._table[self.rank] = x.detach()
+        self._barrier.wait()
+        found = [one.clone() for one in self._table]
+        self._barrier.wait()
+        return found
+
+    def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum over all threads, (...)."""
+        return torch.stack(self._exchanged(x)).sum(0)
+
+    def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
+        """The share (k / size,) of the sum."""
+        return torch.stack(self._exchanged(x)).sum(0).chunk(self.size)[self.rank].clone()
+
+    def all_gather(self, x: torch.Tensor) -> torch.Tensor:
+        """All shares, (k,)."""
+        return torch.cat(self._exchanged(x))
+
+
+def in_threads(function: Callable, workers: int) -> list:
+    """function(group) in so many threads at once; returns what each returned, by rank. The first error is raised."""
+    table: list = [None] * workers
+    barrier = threading.Barrier(workers)
+
+    def work(rank: int) -> object:
+        try:
+            return function(Threads(rank, table, barrier))
+        except Exception:
+            barrier.abort()  # the others would wait for ever
+            raise
+
+    with ThreadPoolExecutor(workers) as pool:
+        running = [pool.submit(work, rank) for rank in range(workers)]
+    errors = [error for one in running if (error := one.exception()) is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
+        raise error
+    return [one.result() for one in running]
+
+
+def sharded_step(
+    group: Group, optimiser: torch.optim.Optimizer, mine: nn.Parameter, gradient: torch.Tensor, tokens: torch.Tensor
+) -> torch.Tensor:
+    """One worker's part of a step in which each worker has the optimiser's state of one share of the parameters.
+
+    mine: this worker's share (k / size,), the only parameter of its optimiser. gradient: (k,), of the mean loss over
+    the worker's own tokens. tokens: how many, (). Returns all parameters (k,).
+    """
+    total = group.all_reduce(tokens)
+    mine.grad = group.reduce_scatter(tokens * gradient) / total
     optimiser.step()  # this share of the parameters
-    dist.all_gather(list(flat.split(share)), mine.detach().clone())  # and all the others
+    return group.all_gather(mine)  # and all the others
 
 
 def worker_steps(
@@ -114,28 +210,33 @@ def worker_steps(
     model = SmallGPT(**sizes)
     model.load_state_dict(weights)
     model.autocast, model.run_block = True, checkpointed
-    flat = flattened(model, workers)
-    mine = nn.Parameter(flat.chunk(workers)[rank] if sharded else flat)
+    group, flat = Processes(), flattened(model, workers)
+    mine = nn.Parameter(flat.chunk(workers)[rank].clone() if sharded else flat)
     optimiser = torch.optim.AdamW([mine])
     ids, targets = ids.chunk(workers)[rank], targets.chunk(workers)[rank]
 
     def step() -> None:
         accumulated_gradients(model, ids, targets, parts=len(ids), pad=-1)
-        gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
-        gradient = torch.cat([*gradients, flat.new_zeros(len(flat) - sum(map(len, gradients)))])
-        dist.all_reduce(gradient)  # the sum over all workers, in all of them
-        gradient /= workers
+        gradient = flat_gradient(model, len(flat))
         if sharded:
-            sharded_step(optimiser, mine, flat, gradient)
+            model.zero_grad()  # of the gradient, too, each keeps one share
+            flat.copy_(sharded_step(group, optimiser, mine, gradient, torch.tensor(targets.numel())))
         else:
-            mine.grad = gradient
+            mine.grad = group.all_reduce(gradient) / workers  # as many tokens in each worker
             optimiser.step()
 
     with Ledger([flat]) as kept:
         step()
     seconds = min(_timed(step) for _ in range(steps - 1))
-    state = state_bytes(model.parameters(), optimiser)
-    return {"parameters": flat, "seconds": seconds, "activations": kept.peak, "state": list(state)}
+    gradients = sum(x.grad.nbytes for x in (mine, *model.parameters()) if x.grad is not None and (sharded or x is mine))
+    state = [flat.nbytes, gradients, state_bytes([mine], optimiser)[2]]
+    return {"parameters": flat, "seconds": seconds, "activations": kept.peak, "state": state}
+
+
+def flat_gradient(model: nn.Module, length: int) -> torch.Tensor:
+    """The gradients of all parameters in one vector (length,), zeros at its end, in the order of `flattened`."""
+    gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
+    return torch.cat([*gradients, gradients[0].new_zeros(length - sum(map(len, gradients)))])
 
 
 def _timed(step: Callable[[], None]) -> float:

@@ -1,8 +1,8 @@
 """Attention a tile of keys at a time, forward and backward (lesson 17).
 
-M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018), for the running softmax. T. Dao et al.,
-"FlashAttention" (2022), algorithm 4 of appendix B for the backward pass; T. Dao, "FlashAttention-2" (2023), section
-3.1, for the one number per row that it needs, the log-sum-exp.
+M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018), for the running softmax. T. Dao et
+al., "FlashAttention" (2022), algorithm 4 of appendix B for the backward pass; T. Dao, "FlashAttention-2" (2023),
+section 3.1, for the one number per row that it needs, the log-sum-exp.
 
 t queries, s keys, d width of one head. Leading axes are free.
 """

@@ -9,7 +9,6 @@ J. Hoffmann et al., "Training compute-optimal large language models" (2022), sec
 
 from __future__ import annotations
 
-
 import torch
 import torch.nn.functional as F
 from torch import nn
