@@ -17,21 +17,31 @@ import torch.distributed as dist
 from torch import nn
 
 from .big import Ledger, accumulated_gradients, checkpointed
+from .blocks import SelfAttention
+from .cache import LayerCache
 from .generator import CharTransformer
 from .masks import causal_mask
+from .multi_head import merge_heads, split_heads
 
 
 class SmallGPT(CharTransformer):
-    """Lesson 9's model, whose forward pass has two switches.
+    """Lesson 9's model, whose forward pass has three switches.
 
     autocast: multiply in bfloat16. run_block: how a block is run, (block, x) -> x; lesson 17 puts
-    `checkpointed` here.
+    `checkpointed` here. `use_attention` says how attention is computed.
     """
 
     def __init__(self, n: int, e: int, h: int, depth: int, t_max: int):
         super().__init__(n, e, h, depth, t_max)
+        for block in self.transformer.blocks:
+            block.attention = _SwitchedAttention(e, h)
         self.autocast = False
         self.run_block: Callable[[nn.Module, torch.Tensor], torch.Tensor] = run_plainly
+
+    def use_attention(self, attend: Callable | None) -> None:
+        """Compute attention by attend(q, k, v), causal, (b, h, t, d) each; None: by PyTorch's function."""
+        for block in self.transformer.blocks:
+            block.attention.attend = attend
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """ids: (b, t), int64, t ≤ t_max. Returns logits (b, t, n) in float32."""
@@ -42,6 +52,21 @@ class SmallGPT(CharTransformer):
                 x = self.run_block(_Masked(block, mask), x)
             logits = self.to_logits(self.transformer.norm(x))
         return logits.float()
+
+
+class _SwitchedAttention(SelfAttention):
+    """Lesson 7's attention, of which the part between the projections can be exchanged."""
+
+    attend: Callable | None = None
+
+    def forward(
+        self, x: torch.Tensor, mask: torch.Tensor | None = None, past: LayerCache | None = None
+    ) -> torch.Tensor:
+        """x: (b, t, e). mask: as SelfAttention takes it; `attend` knows its own. Returns (b, t, e)."""
+        if self.attend is None:
+            return super().forward(x, mask, past)
+        q, k, v = (split_heads(to(x), self.h) for to in (self.to_queries, self.to_keys, self.to_values))
+        return self.unify(merge_heads(self.attend(q, k, v)))
 
 
 def run_plainly(block: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -119,14 +144,14 @@ class Processes(Group):
     def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
         """The share (k / size,) of the sum."""
         mine = x.new_empty(len(x) // self.size)
-        dist.reduce_scatter_tensor(mine, x.detach().contiguous())
+        dist.reduce_scatter(mine, [part.contiguous() for part in x.detach().chunk(self.size)])
         return mine
 
     def all_gather(self, x: torch.Tensor) -> torch.Tensor:
         """All shares, (k,)."""
-        everything = x.new_empty(len(x) * self.size)
-        dist.all_gather_into_tensor(everything, x.detach().contiguous())
-        return everything
+        shares = [torch.empty_like(x.detach()) for _ in range(self.size)]
+        dist.all_gather(shares, x.detach().contiguous())
+        return torch.cat(shares)
 
 
 class Threads(Group):

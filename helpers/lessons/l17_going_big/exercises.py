@@ -429,7 +429,7 @@ ONE_PAIR = (
 tiled_backward = exercise(
     "tiled_backward",
     stars=3,
-    minutes=13,
+    minutes=12,
     forbidden={"autograd": BY_FORMULA, "backward(": BY_FORMULA},
     by_hand=BY_FORMULA,
     operators=SOFTMAX_OPERATORS,
@@ -514,7 +514,7 @@ def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 scaled_scores_early = exercise(
     "scaled_scores_early",
     stars=2,
-    minutes=8,
+    minutes=7,
     given=queries_and_keys,
     also=SMALL,
     larger=case(
@@ -889,53 +889,59 @@ checkpointed = exercise(
 # -------------------------------------------------------------------------------------------------- sharded_step
 
 
-class OneOfSeveral:
-    """The group of one worker, among others of which only the sums and the shares are known; all of them are drawn.
+class Waiting(BaseException):
+    """A worker needs what the others give before it can go on."""
 
-    tokens: the number of tokens of each worker. others: the sum of the other workers' gradients, each times its number
-    of tokens, for one step after another. shares: what the others hold after each step.
+
+class OneOfSeveral:
+    """The group of one worker. Results of exchanges that are known already are returned; at the first other it waits.
+
+    calls: name and tensor of each exchange so far.
     """
 
-    def __init__(self, rank: int, tokens: list[int], others: list[torch.Tensor], shares: list[torch.Tensor]):
-        self.rank, self.size = rank, len(tokens)
-        self._elsewhere = sum(tokens) - tokens[rank]
-        self._others, self._shares = others, shares
-        self.calls: list[tuple[str, int]] = []
-        self.step = 0
+    def __init__(self, rank: int, size: int, known: list[torch.Tensor]):
+        self.rank, self.size, self._known = rank, size, known
+        self.calls: list[tuple[str, torch.Tensor]] = []
 
     def all_reduce(self, x: Any) -> torch.Tensor:
         """The sum over all workers of a number, such as the tokens."""
-        x = self._noted("all_reduce", x if isinstance(x, torch.Tensor) else torch.tensor(x))
+        x = x if isinstance(x, torch.Tensor) else torch.tensor(x)
         if x.numel() > 1:
             raise Fault(
                 f"Your code sums {x.numel():,} numbers with `all_reduce`, so every worker gets all of them. A worker"
                 " needs the sum of its own share only, which `reduce_scatter` gives."
             )
-        return x + self._elsewhere
+        return self._exchanged("all_reduce", x)
 
     def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
         """This worker's share of the sum over all workers."""
-        x = self._noted("reduce_scatter", x)
-        if x.shape != self._others[0].shape:
-            raise Fault(
-                f"`reduce_scatter` takes a vector of all parameters, {tuple(self._others[0].shape)}, from each worker;"
-                f" your code gives it {tuple(x.shape)}."
-            )
-        return (x + self._others[self.step]).chunk(self.size)[self.rank].clone()
+        return self._exchanged("reduce_scatter", x)
 
     def all_gather(self, x: torch.Tensor) -> torch.Tensor:
         """The shares of all workers, one after another."""
-        x, shares = self._noted("all_gather", x), list(self._shares[self.step].chunk(self.size))
-        if x.shape != shares[0].shape:
-            raise Fault(
-                f"`all_gather` takes a worker's share, {tuple(shares[0].shape)}; your code gives it {tuple(x.shape)}."
-            )
-        shares[self.rank] = x
-        return torch.cat(shares)
+        return self._exchanged("all_gather", x)
 
-    def _noted(self, name: str, x: torch.Tensor) -> torch.Tensor:
-        self.calls.append((name, x.numel()))
-        return x.detach()
+    def _exchanged(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        self.calls.append((name, x.detach().clone()))
+        if len(self.calls) > len(self._known):
+            raise Waiting
+        return self._known[len(self.calls) - 1].clone()
+
+
+def results_of(asked: list[tuple[str, torch.Tensor]], share: int) -> list[torch.Tensor]:
+    """What each worker gets from an exchange. asked: for each its name, and the tensor that the worker gives."""
+    (name, *others), given = [name for name, _ in asked], [x for _, x in asked]
+    if any(other != name for other in others):
+        raise Fault(f"One worker calls `{name}` while another calls `{next(o for o in others if o != name)}`.")
+    size = len(given)
+    needed = {"reduce_scatter": share * size, "all_gather": share}.get(name)
+    if needed is not None and any(x.shape != (needed,) for x in given):
+        what = "a vector of all parameters" if name == "reduce_scatter" else "a worker's share"
+        raise Fault(f"`{name}` takes {what}, ({needed},); your code gives it {tuple(given[0].shape)}.")
+    if name == "all_gather":
+        return [torch.cat(given)] * size
+    total = torch.stack(given).sum(0)
+    return list(total.chunk(size)) if name == "reduce_scatter" else [total] * size
 
 
 class Steps(NamedTuple):
@@ -951,26 +957,55 @@ class Steps(NamedTuple):
         return text + (f", after {self.count} steps" if self.count > 1 else "")
 
 
-def stepped(answer: Answer, draw: Draw, steps: Steps, look: Callable = lambda *_: None) -> dict[str, torch.Tensor]:
-    """What the student's function returns at the last of these steps, and this worker's share after it.
+class Worker(NamedTuple):
+    """What one worker has after its steps."""
 
-    look: is given the group, a gradient before its step and the same one after it.
-    """
-    k = steps.share * len(steps.tokens)
-    tokens = steps.tokens[steps.rank]
-    elsewhere = float(sum(steps.tokens) - tokens)
-    others = [elsewhere * draw.named(f"others {i}").normal(k) for i in range(steps.count)]
-    shares = [draw.named(f"shares {i}").normal(k) for i in range(steps.count)]
-    group = OneOfSeveral(steps.rank, steps.tokens, others, shares)
-    mine = nn.Parameter(draw.named("mine").normal(steps.share))
+    returned: object
+    mine: torch.Tensor
+    gradients: list[torch.Tensor]
+    calls: list[tuple[str, torch.Tensor]]
+
+
+def worked(answer: Answer, draw: Draw, steps: Steps, rank: int, known: list[torch.Tensor]) -> Worker | OneOfSeveral:
+    """The steps of one worker from the beginning, or its group, where it waits for an exchange."""
+    size = len(steps.tokens)
+    group = OneOfSeveral(rank, size, known)
+    mine = nn.Parameter(draw.named("parameters").normal(steps.share * size).chunk(size)[rank].clone())
     optimiser = torch.optim.SGD([mine], lr=draw.named("rate").uniform(0.2, 0.9).item(), momentum=0.75)
     returned: object = None
-    for group.step in range(steps.count):
-        gradient = draw.named(f"gradient {group.step}").normal(k)
-        before = gradient.clone()
-        returned = answer(group, optimiser, mine, gradient, torch.tensor(tokens, device=draw.device))
-        look(group, before, gradient)
-    return {"the returned parameters": returned, "this worker's share": mine.detach()}  # type: ignore[dict-item]
+    gradients = [draw.named(f"gradient {i}, worker {rank}").normal(steps.share * size) for i in range(steps.count)]
+    try:
+        for gradient in gradients:
+            tokens = torch.tensor(steps.tokens[rank], device=draw.device)
+            returned = answer(group, optimiser, mine, gradient, tokens)
+    except Waiting:
+        return group
+    return Worker(returned, mine.detach(), gradients, group.calls)
+
+
+def all_worked(answer: Answer, draw: Draw, steps: Steps) -> Worker:
+    """The worker of that rank after its steps. All run until they wait, then again with what they gave each other."""
+    size = len(steps.tokens)
+    known: list[list[torch.Tensor]] = [[] for _ in range(size)]
+    for _ in range(20 * steps.count):
+        found = [worked(answer, draw, steps, rank, known[rank]) for rank in range(size)]
+        waiting = [one for one in found if isinstance(one, OneOfSeveral)]
+        if not waiting:
+            return found[steps.rank]  # type: ignore[return-value]
+        if len(waiting) < size:
+            raise Fault(
+                f"Some workers wait in `{waiting[0].calls[-1][0]}` for others that never call it. All workers have to"
+                " make the same exchanges, those without tokens too."
+            )
+        for rank, result in enumerate(results_of([one.calls[-1] for one in waiting], steps.share)):
+            known[rank].append(result)
+    raise Fault("Your code makes more than 20 exchanges in a step; three are enough.")
+
+
+def stepped(answer: Answer, draw: Draw, steps: Steps) -> dict[str, torch.Tensor]:
+    """What the student's function returns at the last of these steps, and this worker's share after it."""
+    worker = all_worked(answer, draw, steps)
+    return {"the returned parameters": worker.returned, "this worker's share": worker.mine}  # type: ignore[dict-item]
 
 
 def sharded(
@@ -1027,27 +1062,17 @@ def many_workers(draw: Draw) -> Steps:
 
 def exchanged(answer: Answer, draw: Draw) -> torch.Tensor:
     """Whether a step has one reduce-scatter and one all-gather."""
-    steps = Steps(draw.number(0, 3), different(draw, 3))
-
-    def look(group, *_):
-        names = [name for name, _ in group.calls]
-        for name in ("reduce_scatter", "all_gather"):
-            if names.count(name) != 1:
-                raise Fault(f"A step needs one `{name}`; your code calls it {names.count(name)} times.")
-
-    stepped(answer, draw, steps, look)
+    names = [name for name, _ in all_worked(answer, draw, Steps(draw.number(0, 3), different(draw, 3))).calls]
+    for name in ("reduce_scatter", "all_gather"):
+        if names.count(name) != 1:
+            raise Fault(f"A step needs one `{name}`; your code calls it {names.count(name)} times.")
     return torch.tensor([1])
 
 
 def gradient_left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The worker's own gradient after each step."""
-    found = {}
-
-    def look(group, before, after):
-        found[f"the gradient after step {group.step + 1}"] = after
-
-    stepped(answer, draw, Steps(draw.number(0, 3), different(draw, 3), count=2), look)
-    return found
+    worker = all_worked(answer, draw, Steps(draw.number(0, 3), different(draw, 3), count=2))
+    return {f"the gradient after step {i + 1}": gradient for i, gradient in enumerate(worker.gradients)}
 
 
 SHARES = (
@@ -1064,7 +1089,7 @@ CHANGED = "Your call changes the worker's own gradient. Look for *=, /=, or a me
 sharded_step = exercise(
     "sharded_step",
     stars=2,
-    minutes=9,
+    minutes=8,
     aspects=(
         sharded("unequal numbers of tokens", 1.5, unequal, larger=True, missed=SHARES),
         sharded("equal numbers of tokens", 0.5, equal),
@@ -1189,7 +1214,7 @@ INSIDE = (
 best_size = exercise(
     "best_size",
     stars=2,
-    minutes=9,
+    minutes=8,
     aspects=(
         minima("losses on a parabola", 1, on_parabolas),
         minima("losses near one", 1, near_parabolas, NEAREST, {LARGER: many_sizes}),
