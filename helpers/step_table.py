@@ -1,7 +1,7 @@
 """A table of one training step, made faster and smaller line by line (lesson 17).
 
 table = StepTable(tokens=2048)
-table.measure("plain attention", step, model, optimiser)    # prints all rows up to this one
+table.measure("plain attention", step, model, optimiser)    # prints this row, beside the one before it
 """
 
 from __future__ import annotations
@@ -57,10 +57,19 @@ class StepTable:
         self.add(name, min(seconds), kept.peak, sum(state_bytes(model.parameters(), optimiser)))
 
     def add(self, name: str, seconds: float, activations: int, state: int) -> None:
-        """Adds a row that was measured elsewhere, in place of one of the same name, and prints the table."""
+        """Adds a row that was measured elsewhere, in place of one of the same name.
+
+        Prints it below the row before it, and the new one's share of the old one.
+        """
         self.rows = [row for row in self.rows if row.name != name]
         self.rows.append(Row(name, seconds, activations, state))
-        print(self)
+        print(self._lines(self.rows[-2:]))
+        if len(self.rows) > 1:
+            old, new = self.rows[-2:]
+            shares = f"{new.activations / old.activations:8.2f} ×   {new.state / old.state:5.2f} ×"
+            print(
+                f"{'new / old':<22}  {new.seconds / old.seconds:6.2f} ×  {old.seconds / new.seconds:8.2f} ×  {shares}"
+            )
 
     def add_workers(self, name: str, found: list[dict]) -> None:
         """Adds a row of several workers, from what `worker_steps` returned in each: of the slowest, and the largest."""
@@ -68,11 +77,14 @@ class StepTable:
         self.add(name, seconds, activations, max(sum(one["state"]) for one in found))
 
     def __str__(self) -> str:
+        return self._lines(self.rows)
+
+    def _lines(self, rows: list[Row]) -> str:
         head = f"{'':<22}  s a step  tokens a s  activations     state"
         lines = [
             f"{row.name:<22}  {row.seconds:8.3f}  {self.tokens / row.seconds:10,.0f}"
             f"  {row.activations / 1e6:8.1f} MB  {row.state / 1e6:5.1f} MB"
-            for row in self.rows
+            for row in rows
         ]
         return "\n".join([head, *lines])
 
@@ -86,9 +98,3 @@ def seconds_of(call: Callable[[], object]) -> float:
     if on_gpu:
         torch.cuda.synchronize()  # a call returns before its work is done
     return clock() - before
-
-
-def fastest(call: Callable[[], object], times: int = 5) -> float:
-    """The shortest time of a few calls, in seconds, after one to warm up."""
-    call()
-    return min(seconds_of(call) for _ in range(times))

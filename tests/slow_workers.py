@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 
 from helpers.parts.generator import CharTransformer
-from helpers.parts.sharding import flattened, sharded_step, state_bytes
+from helpers.parts.sharding import Processes, flattened, sharded_step, state_bytes
 
 
 def noted(rank, workers, folder):
@@ -44,14 +44,19 @@ def with_ddp(rank, workers, sizes, weights, ids, targets):
     return [parameter.grad for parameter in model.parameters()]
 
 
-def with_half_the_state(rank, workers, weights, gradients):
-    """Sharded steps of a linear layer with these gradients, one a row: its parameters, and what the optimiser keeps."""
+def with_half_the_state(rank, workers, weights, means, tokens):
+    """Sharded steps of a linear layer: its parameters, and what the optimiser keeps.
+
+    means: (steps, workers, k), gradients of the mean over each worker's own tokens. tokens: (workers,).
+    """
     model = nn.Linear(4, 3)
     model.load_state_dict(weights)
-    flat = flattened(model, workers)
-    mine = nn.Parameter(flat.chunk(workers)[rank])
+    group, flat = Processes(), flattened(model, workers)
+    mine = nn.Parameter(flat.chunk(workers)[rank].clone())
     optimiser = torch.optim.AdamW([mine])
-    for gradient in gradients:
-        sharded_step(optimiser, mine, flat, torch.nn.functional.pad(gradient, (0, len(flat) - len(gradient))))
+    for own in means[:, rank]:
+        gradient = torch.nn.functional.pad(own, (0, len(flat) - len(own)))
+        flat.copy_(sharded_step(group, optimiser, mine, gradient, tokens[rank]))
     kept = state_bytes([mine], optimiser)[2]
-    return {"weight": model.weight.detach(), "bias": model.bias.detach(), "kept": kept}
+    result = {"weight": model.weight.detach(), "bias": model.bias.detach()}
+    return result | {"kept": kept, "process": os.getpid()}

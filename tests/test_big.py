@@ -1,4 +1,4 @@
-"""Lesson 17's parts against PyTorch's own: FlopCounterMode, checkpoint, GradScaler; and numpy's polyfit."""
+"""Lesson 17's parts against PyTorch's own: FlopCounterMode, checkpoint; and numpy's polyfit."""
 
 import math
 
@@ -208,10 +208,16 @@ def test_parts_leave_what_the_full_batch_leaves_whatever_the_padding(parts):
 # --------------------------------------------------------------------------------------------------------- scaling
 
 
-def test_a_power_law_is_numpys_line_in_logarithms():
-    sizes, losses = [5e4, 2e5, 8e5, 3e6], [2.1, 1.83, 1.7, 1.52]
-    slope, height = np.polyfit(np.log(sizes), np.log(losses), 1)
-    a, alpha = big.fit_power_law(sizes, losses)
-    assert (a, alpha) == pytest.approx((math.exp(height), -slope))
-    exact = big.fit_power_law(torch.tensor(sizes), [7 * size**-0.08 for size in sizes])
-    assert exact == pytest.approx((7, 0.08), rel=1e-5)
+def test_the_best_size_is_the_minimum_of_numpys_parabola():
+    sizes, losses = [2e4, 4e4, 6e4, 9e4, 9e4], [2.41, 2.36, 2.352, 2.37, 2.38]
+    a, b, _ = np.polyfit(np.log(sizes), losses, 2)
+    assert big.best_size(sizes, losses) == pytest.approx(math.exp(-b / (2 * a)))
+    exact = [0.1 * math.log(size / 7e4) ** 2 + 2 for size in sizes]
+    assert big.best_size(sizes, exact) == pytest.approx(7e4)
+
+
+def test_a_curve_that_falls_or_bends_down_has_no_best_size():
+    sizes = [2e4, 4e4, 6e4, 9e4]
+    bowl = [math.log(size / 7e4) ** 2 for size in sizes]
+    assert big.best_size(sizes, [-loss for loss in bowl]) is None
+    assert big.best_size(sizes, [math.log(size / 2e5) ** 2 for size in sizes]) is None

@@ -1,10 +1,10 @@
-"""Lesson 17's long run, tried with a few bytes."""
+"""Lesson 17's grid of trainings, tried with a few bytes."""
 
 import pytest
 import torch
 
-from helpers.parts.blocks import Transformer
-from helpers.training import scaling_law
+from helpers.parts.big import flops_per_token
+from helpers.training import isoflop
 from helpers.training.common import Record
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -14,35 +14,49 @@ BYTES = torch.tensor(list(b"the cat sat on the mat. " * 40), dtype=torch.uint8)
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(scaling_law, "T", 8)
-    monkeypatch.setattr(scaling_law, "WARMUP", 3)
+    monkeypatch.setattr(isoflop, "T", 8)
 
 
-def test_sizes_are_those_of_the_blocks_matrices():
-    for e, depth, h in scaling_law.WIDTHS:
-        blocks = Transformer(e, h, depth, pre_norm=True)
-        assert scaling_law.size(e, depth) == sum(p.numel() for p in blocks.parameters() if p.dim() == 2)
+def test_every_size_of_a_budget_costs_as_many_operations_and_sees_enough_bytes():
+    for budget, widths in isoflop.GRID.items():
+        assert len(widths) == 4
+        for e in widths:
+            read = isoflop.steps_for(budget, e) * isoflop.BATCH * isoflop.T
+            assert read * flops_per_token(e, isoflop.DEPTH, isoflop.T, 256)[1] == pytest.approx(budget, rel=2e-3)
+            assert 4.5 < read / isoflop.parameters_of(e) < 100
 
 
-def test_every_model_reads_the_same_bytes_and_learns(small):
-    first, again = (next(scaling_law.batches(BYTES)) for _ in range(2))
-    assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
-    record = Record("scaling", {}, {})
-    short, long = (scaling_law.trained((16, 1, 2), 0.02, steps, BYTES, BYTES, record) for steps in (2, 60))
-    assert long < short - 0.5
-    assert [point["step"] for point in record.curve] == [2, 60]
+def test_a_model_learns_and_a_seed_repeats_it(small):
+    record = Record("isoflop", {}, {})
+    short, long, again = (isoflop.trained(16, 0.02, steps, 0, BYTES, BYTES, record) for steps in (2, 60, 60))
+    assert long < short - 0.5 and long == again
+    assert isoflop.trained(16, 0.02, 60, 1, BYTES, BYTES, record) != long
 
 
 def test_held_out_loss_is_the_mean_over_every_byte(small):
-    model = scaling_law.made(16, 1, 2).eval()
+    model = isoflop.made(16, 0).eval()
     goal = torch.nn.functional.cross_entropy(
         model(BYTES[:16].long().view(2, 8)).flatten(0, 1), BYTES[1:17].long().flatten()
     )
-    assert scaling_law.held_out_nats(model, BYTES[:20]) == pytest.approx(goal.item(), rel=1e-4)
+    assert isoflop.held_out_nats(model, BYTES[:20]) == pytest.approx(goal.item(), rel=1e-4)
 
 
-def test_the_last_is_predicted_from_the_others_alone():
-    told = scaling_law.prediction([100, 200, 400, 800], [4.0, 2.0, 1.0, 0.6])
-    assert (told["predicted"], told["alpha"], told["measured"]) == (0.5, 1.0, 0.6)
-    assert told["off_by"] == pytest.approx(1 / 6, abs=1e-3)
-    assert scaling_law.best_rate({0.1: 2.0, 0.2: 1.5, 0.3: 1.7}) == 0.2
+def test_rates_are_tried_until_the_best_has_a_worse_neighbour_on_both_sides():
+    def search(loss):
+        losses = {}
+        while (rate := isoflop.next_rate(losses)) is not None:
+            losses[rate] = loss(rate)
+        return losses
+
+    assert sorted(search(lambda rate: abs(rate - 0.02))) == [0.01, 0.02, 0.04]
+    assert sorted(search(lambda rate: -rate)) == [0.01, 0.02, 0.04, 0.08], "no further than allowed"
+    assert isoflop.best_rate({0.1: 2.0, 0.2: 1.5, 0.3: 1.7}) == 0.2
+
+
+def test_the_record_holds_a_list_of_losses_for_each_size():
+    rows = [
+        {"budget": 1.0, "parameters": size, "bytes": 7, "held_out_nats": nats}
+        for size, nats in [(10, 2.0), (20, 1.0), (10, 2.5), (20, 1.5)]
+    ]
+    found = isoflop.losses_of([*rows, {**rows[0], "budget": 2.0}], 1.0)
+    assert found == {"parameters": [10, 20], "bytes": [7, 7], "held_out_nats": [[2.0, 2.5], [1.0, 1.5]]}

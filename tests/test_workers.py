@@ -16,8 +16,7 @@ from jupyter_client.manager import KernelManager
 from torch import nn
 
 from helpers.course import ROOT
-from helpers.parts import workers
-from helpers.parts.big import averaged, worker_gradients
+from helpers.parts import sharding, workers
 from helpers.parts.generator import CharTransformer
 
 TESTS = Path(__file__).parent
@@ -80,15 +79,6 @@ def test_each_returns_what_it_returned_in_the_order_of_ranks_and_no_folder_stays
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_workers_with_shares_of_different_sizes_find_the_gradients_of_one():
-    weights, ids, targets, whole = full_batch()
-    results = workers.in_processes(worker_gradients, SIZES, dict(weights), ids, targets, [9, 3])
-    assert len({result["process"] for result in results} | {os.getpid()}) == 3
-    for mine, goal in zip(averaged([result["own"] for result in results], [54, 18]), whole, strict=True):
-        torch.testing.assert_close(mine, goal)
-    assert max((mean - goal).abs().max() for mean, goal in zip(results[0]["mean"], whole, strict=True)) > 1e-6
-
-
 @pytest.mark.deep
 def test_the_gradients_of_one_are_those_of_ddp():
     weights, ids, targets, whole = full_batch()
@@ -99,15 +89,17 @@ def test_the_gradients_of_one_are_those_of_ddp():
 
 def test_two_workers_with_half_of_adamws_state_each_step_as_one_with_all_of_it():
     model = nn.Linear(4, 3)  # 15 parameters: the halves are not even
-    gradients = torch.randn(3, 15)
-    results = workers.in_processes(slow_workers.with_half_the_state, dict(model.state_dict()), gradients)
+    means, tokens = torch.randn(3, 2, 15), torch.tensor([9.0, 3.0])  # of each worker's own tokens
+    results = workers.in_processes(slow_workers.with_half_the_state, dict(model.state_dict()), means, tokens)
     optimiser = torch.optim.AdamW(model.parameters())
-    for gradient in gradients:
+    for of_step in means:
+        gradient = (of_step * tokens[:, None]).sum(0) / 12
         model.weight.grad, model.bias.grad = gradient[:12].view(3, 4), gradient[12:]
         optimiser.step()
     for result in results:
         torch.testing.assert_close(result["weight"], model.weight.detach())
         torch.testing.assert_close(result["bias"], model.bias.detach())
+        assert result["process"] != os.getpid()
         assert result["kept"] == 2 * 4 * 8, "two numbers for eight of the sixteen places"
 
 
@@ -180,3 +172,26 @@ def test_a_cell_that_is_interrupted_leaves_none_and_runs_again_and_neither_does_
         if manager.has_kernel:
             manager.shutdown_kernel(now=True)
         end(found)
+
+
+def test_threads_exchange_as_processes_do_and_one_that_fails_ends_all():
+    x = torch.arange(24.0).view(4, 6)[:, :4]
+    found = sharding.in_threads(
+        lambda group: (
+            group.all_reduce(x[group.rank]),
+            group.reduce_scatter(x[group.rank]),
+            group.all_gather(x[group.rank, :1]),
+        ),
+        4,
+    )
+    for rank, (total, share, everything) in enumerate(found):
+        assert torch.equal(total, x.sum(0)) and torch.equal(share, x.sum(0)[rank : rank + 1])
+        assert torch.equal(everything, x[:, 0])
+
+    def one_fails(group):
+        if group.rank == 1:
+            raise ZeroDivisionError
+        group.all_reduce(torch.ones(()))
+
+    with pytest.raises(ZeroDivisionError):
+        sharding.in_threads(one_fails, 3)

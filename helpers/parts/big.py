@@ -1,4 +1,4 @@
-"""Training that has to fit: memory, accumulation, checkpointing, operations, averages, scaling (lesson 17).
+"""Training that has to fit: memory, accumulation, checkpointing, operations, the best size (lesson 17).
 
 T. Chen et al., "Training deep nets with sublinear memory cost" (2016)
 for checkpointing; J. Kaplan et al., "Scaling laws for neural language models" (2020), section 2.1, and A. Chowdhery et
@@ -10,20 +10,13 @@ b batch, t positions, e width of the model, h heads, n size of the vocabulary.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-
-from .generator import CharTransformer
-
-Gradients = Sequence[torch.Tensor]
-
 
 ##### Counting bytes
 
@@ -78,7 +71,7 @@ class _Kept:
         self._ledger._count(self.it.untyped_storage(), -1)
 
 
-##### Accumulation, and averages over workers
+##### Accumulation
 
 
 def accumulated_gradients(model: nn.Module, ids: torch.Tensor, targets: torch.Tensor, parts: int, pad: int) -> None:
@@ -93,41 +86,6 @@ def accumulated_gradients(model: nn.Module, ids: torch.Tensor, targets: torch.Te
         logits = model(some_ids)  # (b / parts, t, n)
         nats = F.cross_entropy(logits.flatten(0, 1), some_targets.flatten(), ignore_index=pad, reduction="sum")
         (nats / tokens).backward()
-
-
-def averaged(gradients: Sequence[Gradients], counts: Sequence[int]) -> list[torch.Tensor]:
-    """The gradients of the mean over all tokens, from those of each worker's own mean.
-
-    gradients: for each worker a list of tensors (...), the same shapes for all. counts: how many tokens each worker's
-    mean was over. Returns a list of tensors of those shapes (...).
-    """
-    total = sum(counts)
-    return [
-        sum(count / total * gradient for count, gradient in zip(counts, of_all, strict=True))
-        for of_all in zip(*gradients, strict=True)
-    ]
-
-
-def worker_gradients(
-    rank: int, workers: int, sizes: dict, weights: dict, ids: torch.Tensor, targets: torch.Tensor, rows: list[int]
-) -> dict:
-    """What one of several workers does with its rows of a batch, for `workers.in_processes`.
-
-    sizes, weights: of a CharTransformer. ids, targets: (b, t), the whole batch. rows: how many of them each worker
-    takes. Returns {"own": the gradients of the mean over its own rows, "mean": the plain mean of all workers' own,
-    made by all_reduce, "tokens": how many targets it has, "process": its number on this machine}; tensors (...).
-    """
-    start = sum(rows[:rank])
-    mine = slice(start, start + rows[rank])
-    model = CharTransformer(**sizes)
-    model.load_state_dict(weights)
-    F.cross_entropy(model(ids[mine]).flatten(0, 1), targets[mine].flatten()).backward()
-    own = [parameter.grad.clone() for parameter in model.parameters()]
-    for parameter in model.parameters():
-        dist.all_reduce(parameter.grad)  # the sum over all workers, in all of them
-        parameter.grad /= workers
-    mean = [parameter.grad for parameter in model.parameters()]
-    return {"own": own, "mean": mean, "tokens": targets[mine].numel(), "process": os.getpid()}
 
 
 ##### Checkpointing
@@ -227,12 +185,19 @@ def flops_per_token(e: int, depth: int, t: int, n: int) -> tuple[int, int]:
 ##### Scaling
 
 
-def fit_power_law(sizes: Sequence[float], losses: Sequence[float]) -> tuple[float, float]:
-    """(a, α) of the power law a·N^(−α) that is nearest to the losses, by least squares in logarithms.
+def best_size(sizes: Sequence[float], losses: Sequence[float]) -> float | None:
+    """The size at the minimum of the parabola in ln N that is nearest to the losses of one budget, by least squares.
 
-    sizes, losses: at least two of each, above 0, as lists or tensors (k,).
+    sizes, losses: as many of each, in any order; at least three sizes differ. None where the parabola has no minimum
+    between the smallest and the largest size. J. Hoffmann et al., "Training compute-optimal large language models"
+    (2022), section 3.2.
     """
     x = torch.as_tensor(sizes, dtype=torch.float64).log()
-    y = torch.as_tensor(losses, dtype=torch.float64).log()
-    slope = ((x - x.mean()) * (y - y.mean())).sum() / (x - x.mean()).square().sum()
-    return math.exp(y.mean() - slope * x.mean()), -slope.item()
+    middle = x.mean()
+    powers = torch.stack([torch.ones_like(x), x - middle, (x - middle) ** 2], dim=1)
+    y = torch.as_tensor(losses, dtype=torch.float64).unsqueeze(1)
+    _, slope, curvature = torch.linalg.lstsq(powers, y).solution.flatten()
+    best = middle - slope / (2 * curvature)
+    if curvature <= 0 or not x.min() <= best <= x.max():
+        return None
+    return math.exp(best)

@@ -7,25 +7,28 @@
 # %% [markdown]
 # # 17 · Going big
 #
-# A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration. What changes is
-# that it no longer fits in memory, and that training takes weeks. This lesson takes one training step and makes it
-# smaller or faster, one change at a time. Each change adds a row to a table: seconds, bytes, tokens a second.
+# *How a training is made to fit*
+#
+# A large model can be [lesson 12's model](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration. What
+# changes is that it no longer fits in memory, and that training takes weeks. This lesson takes one training step and
+# makes it smaller, one change at a time. Each change adds a row to one table: seconds, tokens a second, and bytes. The
+# last section asks how large the model should be in the first place.
 #
 # Every row is measured in the cell that prints it. The seconds on this page are of one run on one CPU; on another
-# machine, and above all on a GPU, their ratios differ.
+# machine, and above all on a GPU, their ratios differ. The bytes are the same everywhere.
 #
 # | | |
 # |---|---|
-# | **You will build** | scores that do not overflow in half precision, gradient accumulation (which you fix), checkpointing, a count of operations, the average of several workers, and a scaling law that predicts a training before it is run |
+# | **You will build** | attention in tiles with its backward pass, scores that do not overflow in half precision, gradient accumulation (which you fix), checkpointing, a step that is divided among workers, and a way to find the best size of a model for a budget |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 95 minutes: six exercises, 22.5 points, and three predictions |
+# | **It takes** | about 115 minutes: six exercises, 36.5 points, and three predictions |
 # | **It computes** | for a few seconds in each cell that adds a row, seconds at most everywhere else |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
-# vocabulary. N is the number of parameters and D the number of tokens of a training. 1 MB is a million bytes.
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d
+# width of a head, n size of the vocabulary. N is the number of parameters and D the number of bytes of text that a
+# training reads. 1 MB is a million bytes. `finished_merge` holds a solution of exercise 1 for those that build on it.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
-import inspect
 import math
 
 import matplotlib.pyplot as plt
@@ -33,20 +36,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import plots
 from helpers.data.datasets import generator_text
-from helpers.data.recorded import recorded
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import workers
-from helpers.parts.big import Ledger, worker_gradients
+from helpers.parts.big import Ledger
 from helpers.parts.big import keeping_autocast, random_state, set_random_state
-from helpers.parts.blocks import TransformerBlock
 from helpers.parts.generator import sample_batch
-from helpers.parts.sharding import SmallGPT, sharded_step, worker_steps
-from helpers.step_table import StepTable, fastest
+from helpers.parts.sharding import SmallGPT, flat_gradient, flattened, in_threads
+from helpers.parts.sharding import worker_steps
+from helpers.parts.tiles import merge as finished_merge
+from helpers.step_table import StepTable
 
 check = start("17_going_big")
 
@@ -86,57 +88,314 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 # up to eight steps. **State** is what stays. In float32 each parameter takes 4 bytes for its weight, 4 for
 # its gradient, and 8 for the two running means that [AdamW](../../site/glossary.md#adamw) keeps: 16 bytes in all.
 #
-# **Activations** are what the forward pass computes and the backward pass needs. PyTorch can call a hook for each
-# tensor that autograd saves (`torch.autograd.graph.saved_tensors_hooks`). The `Ledger` from `helpers.parts.big` uses it
-# to add up the bytes. It counts each piece of memory once and leaves out the parameters. The table shows the peak.
+# **Activations** are what the forward pass computes and the backward pass needs. The
+# `Ledger` from `helpers.parts.big` adds up the bytes of all tensors that autograd saves. It counts each piece of memory
+# once and leaves out the parameters. The table shows the peak.
+
+# %% [markdown]
+# ## Attention in tiles
+#
+# Most of the first row is attention weights: four blocks keep four times 33.6 MB of them. But a block needs only their
+# product with the values. Could that be added up as the keys arrive, a **tile** of them at a time?
+#
+# That saves time, too. An A100 GPU has 40 or 80 GB of slow memory, and for each of its 108 processors 192 KB that are
+# about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), section 2.1). A t × t matrix does not
+# fit into the fast memory: mask, softmax and product each fetch it from the slow one. A tile fits.
+
+# %%
+plots.diagrams.tiles_in_memory()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The order of work in [FlashAttention-2](https://arxiv.org/abs/2307.08691). What is in fast memory
+# at one moment is coloured, below and at its place in slow memory. A tile of queries stays, with its m, ℓ and o
+# (explained next), while all keys and values pass.
+#
+# </div>
+#
+# The softmax makes this hard: each weight is divided by the sum over the whole row, and before the exponential the
+# row's maximum is subtracted, so that nothing overflows ([lesson 3](../03_scaling/03_scaling.ipynb)). Both are known
+# only at the end. But both can be **running** values. For the keys so far, keep three things per query:
+#
+# - m, the largest score;
+# - ℓ, the sum of $e^{S_j - m}$;
+# - o, the sum of $e^{S_j - m}\, v_j$, a vector.
+#
+# Attention over these keys is o/ℓ. Now other keys arrive, with their own (m, ℓ, o). If the new maximum m' is larger,
+# the sums so far are relative to the wrong number. One factor corrects them, because $e^{S - m'} = e^{m - m'} e^{S -
+# m}$:
+#
+# $$m' = \max(m_a, m_b), \qquad \ell' = e^{m_a - m'} \ell_a + e^{m_b - m'} \ell_b, \qquad
+# o' = e^{m_a - m'} o_a + e^{m_b - m'} o_b .$$
+#
+# This is **[online softmax](../../site/glossary.md#online-softmax)** ([Milakov and Gimelshein,
+# 2018](https://arxiv.org/abs/1805.02867)). It is exact, up to rounding.
+
+# %%
+plots.diagrams.tiles_arriving()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One query and six keys in three tiles, from left to right. Each tile is summed by itself; the
+# state (m, ℓ) is merged with it and passed on to the next. In the second step the maximum rises from 2 to 4, so what
+# was summed before shrinks by $e^{2-4}$.
+#
+# </div>
 
 # %% [markdown]
 # <div class="card">
 #
-# **Prediction · `double_width`** &nbsp; 1 minute · no points
+# **Exercise 1 · `merge`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# A model made of blocks becomes twice as wide: e becomes 2e. Depth, heads, batch and text stay the same. What happens
-# to the number of parameters in the blocks' matrices, and to the memory for attention matrices (b, h, t, t)?
+# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key yet:
+# m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may overflow or
+# be NaN, nor may gradients if at least one part has seen a key. Do not call `finished_merge`.
 #
-# - **A.** Both double.
-# - **B.** There are four times as many parameters, and the attention matrices stay the same size.
-# - **C.** There are four times as many parameters, and the attention matrices double.
-# - **D.** Both become four times as large.
+# <details><summary>Hint 1: shapes</summary>
+#
+# m and ℓ are (...,), o is (..., d): a factor for o needs one more axis.
+#
+# </details>
+# <details><summary>Hint 2: nothing and nothing</summary>
+#
+# In three rows $m_a$ is 2, −∞, −∞ and $m_b$ is 4, 4, −∞. The new maximum is 4, 4, −∞, and $m_a - m'$ is −2, −∞ and NaN.
+# With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0.
+#
+# </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "double_width", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-double_width = "B"
-### STUDENT GETS
-# double_width = ...    # "A", "B", "C" or "D"
-### END SOLUTION
+# %% nbgrader={"grade": false, "grade_id": "merge", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def merge(a, b):
+    """Two partial softmax results over different keys, as one.
 
-# %% tags=["nbval-check-output"]
-for e in (128, 256):
-    matrices = sum(p.numel() for p in TransformerBlock(e, 8).parameters() if p.dim() == 2)
-    q, k = torch.randn(2, b, 8, t, e // 8)
-    weights = torch.softmax(q @ k.mT, dim=-1)
-    print(f"e = {e}: {matrices:>7,} parameters in a block's matrices, "
-          f"{weights.nbytes / 1e6:.1f} MB of attention weights")
+    a, b: (m, l, o): largest score (...,), sum of powers (...,), weighted sum (..., d).
+    Returns such a triple. Nothing seen is m = −∞, l = 0, o = 0.
+    """
+    ### BEGIN SOLUTION
+    (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
+    m = torch.maximum(m_a, m_b)
+    finite = m.masked_fill(m == -math.inf, 0.0)
+    keep_a, keep_b = torch.exp(m_a - finite), torch.exp(m_b - finite)
+    total = keep_a * l_a + keep_b * l_b
+    return m, total, keep_a[..., None] * o_a + keep_b[..., None] * o_b
+    ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_double_width", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("double_width", double_width)
+# %% nbgrader={"grade": true, "grade_id": "check_merge", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(merge)
 
 # %% [markdown]
-# ## Attention without its matrices
+# −∞ − (−∞) is NaN, and PyTorch's own CPU kernel once ran into it, in tiles that are wholly masked ([pull request
+# 130014](https://github.com/pytorch/pytorch/pull/130014)).
+
+# %% [markdown]
+# <div class="card">
 #
-# Four blocks keep four times 33.6 MB of attention weights: most of the first row. The fused kernel of
-# `scaled_dot_product_attention` computes attention in tiles, as you did in [lesson
-# 16](../16_sparse_attention/16_sparse_attention.ipynb), and never holds t² numbers ([Dao et al.,
-# 2022](https://arxiv.org/abs/2205.14135)). PyTorch chooses it unless told otherwise:
+# **Exercise 2 · `tiled_attention`** &nbsp; ★★★ · 11 minutes · 6 points
+#
+# Attention over tiles of keys, with `finished_merge` (exercise 1). The first result equals softmax attention for every
+# size of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), and s ≥ t; otherwise
+# every query sees every key, for any s. The second result is the **log-sum-exp** of each query's scores, the logarithm
+# of the sum of e^score over the keys that it sees.
+#
+# Use tensors throughout. None of them may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of
+# about 16, the check refuses t²/2 entries or more. Work on a whole tile at once: with tiles four times as large, less
+# than two thirds of the operations must be left. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
+#
+# <details><summary>Hint 1: one tile</summary>
+#
+# Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge it
+# with the state, which begins with no key seen. The last tile may be shorter.
+#
+# </details>
+# <details><summary>Hint 2: a tile that a query may not see</summary>
+#
+# Take t = s = 4, tiles of 2 and the second tile, keys 2 and 3. Query 0 may see neither: its scores are −∞ and −∞, and
+# so is their maximum. Then scores − m is NaN, as in exercise 1, even before the merge. (For scores of 2 and 4 the
+# log-sum-exp is 4 + ln(1 + e^−2) = 4.13.)
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "tiled_attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def tiled_attention(q, k, v, tile, causal=True):
+    """softmax(q kᵀ / √d) v, a tile of keys at a time.
+
+    q: (..., t, d). k, v: (..., s, d). tile: keys in a tile.
+    Returns the output (..., t, d) and the log-sum-exp of each query's scores (..., t).
+    """
+    ### BEGIN SOLUTION
+    t, s, d = q.shape[-2], k.shape[-2], q.shape[-1]
+    i = torch.arange(t, device=q.device)[:, None] + s - t
+    state = (torch.full_like(q[..., 0], -math.inf), torch.zeros_like(q[..., 0]),
+             torch.zeros_like(q))
+    for start in range(0, s, tile):
+        keys, values = k[..., start:start + tile, :], v[..., start:start + tile, :]
+        scores = q @ keys.mT / math.sqrt(d)                    # (..., t, tile)
+        if causal:
+            j = torch.arange(start, start + keys.shape[-2], device=q.device)
+            scores = scores.masked_fill(j > i, -math.inf)
+        m = scores.amax(dim=-1)
+        finite = m.masked_fill(m == -math.inf, 0.0)
+        powers = torch.exp(scores - finite[..., None])
+        state = finished_merge(state, (m, powers.sum(dim=-1), powers @ values))
+    m, total, out = state
+    return out / total[..., None], m + total.log()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_tiled_attention", "locked": true, "points": 6.0, "schema_version": 3, "solution": false, "task": false}
+check(tiled_attention)
+
+# %% tags=["nbval-check-output"]
+q, k, v = (torch.randn(2, 3, 300, 16) for _ in range(3))
+out, lse = tiled_attention(q, k, v, tile=128)
+apart = (out - F.scaled_dot_product_attention(q, k, v, is_causal=True)).abs().max().item()
+print("the same as PyTorch's attention:", apart < 1e-5)
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `tiles_keep`** &nbsp; 1 minute · no points
+#
+# The model now computes its attention by your tiles, four tiles of 128 keys. Autograd keeps for the backward pass what
+# it usually keeps. How do the activations compare with those of plain attention?
+#
+# - **A.** About a quarter is left: one tile of four is in memory at a time.
+# - **B.** About the vectors alone are left: the matrix of weights is never made.
+# - **C.** There are as many or more.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "tiles_keep", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+tiles_keep = "C"
+### STUDENT GETS
+# tiles_keep = ...    # "A", "B" or "C"
+### END SOLUTION
 
 # %%
+model.use_attention(lambda q, k, v: tiled_attention(q, k, v, 128)[0])
+table.measure("tiles", step, model, optimiser)
+
+# %% nbgrader={"grade": true, "grade_id": "check_tiles_keep", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("tiles_keep", tiles_keep)
+
+# %% [markdown]
+# ## The backward pass computes them again
+#
+# The tiles are made one after another, and autograd keeps them all. So the backward pass has to do without them. It
+# gets q, k, v, the output $y$, its gradient $\mathrm{d}y$, and one number per query, the log-sum-exp $L_i$. With it,
+# any tile of weights can be computed **again**, exactly, without the running maximum and sum:
+#
+# $$w_{ij} = e^{S_{ij} - L_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
+#
+# The rest is the chain rule, as in [Dao et al., 2022](https://arxiv.org/abs/2205.14135), algorithm 4. Here
+# $\mathrm{d}x$ is the gradient of the loss with respect to x. The output is $y_i = \sum_j w_{ij} v_j$, so
+#
+# $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j .$$
+#
+# The weights of a row add up to 1: when one rises, the others fall. The derivative of the softmax takes that into
+# account with one number per query, $D_i$:
+#
+# $$\mathrm{d}S_{ij} = w_{ij}\, (\mathrm{d}w_{ij} - D_i), \qquad
+# D_i = \sum_j w_{ij}\, \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot y_i .$$
+#
+# The sum over all keys j in $D_i$ seems to need the whole row. It is the dot product of two vectors that are there
+# already, the output and its gradient.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `tiled_backward`** &nbsp; ★★★ · 12 minutes · 6 points
+#
+# Return the gradients of q, k and v, a tile of keys at a time. `slope` is the gradient of the output. The results have
+# the type of the inputs, also in 64 bits and with scores of any size; `causal` means the same as in exercise 2, with
+# any t and s. The inputs stay unchanged.
+#
+# Write the formulas: do not use autograd. As in exercise 2, work on a whole tile at once, and make no tensor with t·s
+# entries; the check is the same.
+#
+# <details><summary>Hint 1: which sums are over tiles</summary>
+#
+# Which of the three gradients does one tile of keys settle, and to which does every tile add? $S_{ij}$ is a product of
+# two vectors, divided by √d: what is its derivative with respect to each?
+#
+# </details>
+# <details><summary>Hint 2: one query and two keys by hand</summary>
+#
+# Take d = 1, q = 0, keys 1 and 3, values 2 and 6. Both scores are 0, both weights 0.5, and y = 4. Let the slope be 1.
+# Then the gradients of the values are 0.5 and 0.5, dw is 2 and 6, and D = 4. So dS is 0.5 · (2 − 4) = −1 and 0.5 · (6 −
+# 4) = 1, the gradient of q is −1 · 1 + 1 · 3 = 2, and those of the keys are 0, because q is.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "tiled_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def tiled_backward(q, k, v, out, lse, slope, tile, causal=True):
+    """The gradients of softmax(q kᵀ / √d) v, a tile of keys at a time.
+
+    q: (..., t, d). k, v: (..., s, d). out: (..., t, d). lse: log-sum-exp, (..., t).
+    slope: gradient of out, (..., t, d). Returns gradients of the shapes of q, k and v.
+    """
+    ### BEGIN SOLUTION
+    t, s, root = q.shape[-2], k.shape[-2], math.sqrt(q.shape[-1])
+    i = torch.arange(t, device=q.device)[:, None] + s - t
+    means = (slope * out).sum(dim=-1, keepdim=True)              # D, (..., t, 1)
+    to_q, to_k, to_v = torch.zeros_like(q), [], []
+    for start in range(0, s, tile):
+        keys, values = k[..., start:start + tile, :], v[..., start:start + tile, :]
+        scores = q @ keys.mT / root
+        if causal:
+            j = torch.arange(start, start + keys.shape[-2], device=q.device)
+            scores = scores.masked_fill(j > i, -math.inf)
+        weights = torch.exp(scores - lse[..., None])             # (..., t, tile)
+        to_scores = weights * (slope @ values.mT - means) / root
+        to_v.append(weights.mT @ slope)
+        to_k.append(to_scores.mT @ q)
+        to_q = to_q + to_scores @ keys
+    return to_q, torch.cat(to_k, dim=-2), torch.cat(to_v, dim=-2)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_tiled_backward", "locked": true, "points": 6.0, "schema_version": 3, "solution": false, "task": false}
+check(tiled_backward)
+
+# %% [markdown]
+# In PyTorch, an operation with a backward pass of its own is a class with two static methods. `forward` gets a
+# `context`, in which it stores things for `backward`, and what it computes is **not** recorded by autograd. `backward`
+# gets the gradient of the output and returns a gradient for each argument of `forward`. Your two functions make one:
+
+# %%
+class Tiles(torch.autograd.Function):
+    @staticmethod
+    def forward(context, q, k, v):
+        out, lse = tiled_attention(q, k, v, 128)
+        context.save_for_backward(q, k, v, out, lse)
+        return out
+
+    @staticmethod
+    def backward(context, slope):
+        return tiled_backward(*context.saved_tensors, slope, 128)
+
+model.use_attention(Tiles.apply)
+table.measure("tiles, recomputed", step, model, optimiser)
+
+# %% [markdown]
+# No matrix is left. This is **[FlashAttention](../../site/glossary.md#flashattention)**, apart from the kernel that
+# keeps each tile in fast memory. PyTorch has such kernels, and `scaled_dot_product_attention` chooses one unless told
+# otherwise:
+
+# %%
+model.use_attention(None)
 table.measure("fused attention", step, model, optimiser)
 
 # %% [markdown]
+# It keeps the same vectors as your class, and besides them the mask, which our blocks hand over as a matrix: 1 MB in
+# each block. And it is faster. At t = 1,024 FlashAttention made training GPT-2 three times as fast as with Hugging
+# Face's code of 2022 ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)).
+#
 # What remains are vectors. How many vectors of width e does a block keep for each token?
 
-# %% tags=["nbval-check-output"]
+# %% tags=["hide-input", "nbval-check-output"]
 blocks = model.transformer.blocks
 x = model.positions(model.tokens(ids)).detach().requires_grad_()       # (b, t, e)
 
@@ -156,39 +415,8 @@ print(f"{between / 1e6:.1f} MB in four blocks, "
 
 # %% [markdown]
 # The two norms keep their inputs and outputs, which makes four; queries, keys and values make three, the heads' output
-# one, and the wide hidden layer four. With that, here is the account for GPT-2's sizes:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Four stacked bars, memory of a training in gigabytes for GPT-2 small, medium, large and XL: weights, gradients, optimiser, and activations of four texts of 1,024 tokens. The optimiser is the largest of the first three, and activations are nearly as much as all three together for small, and more than half as much for XL. Horizontal lines at 8, 24 and 80 GB: small ends below 8 GB, medium above it, large below 24 GB, XL at 40 GB."}}
-shapes = {"small": (124_439_808, 768, 12), "medium": (354_823_168, 1024, 24),
-          "large": (774_030_080, 1280, 36), "XL": (1_557_611_200, 1600, 48)}
-ax = plt.subplots(figsize=(6, 3.8))[1]
-for place, (name, (parameters, e, depth)) in enumerate(shapes.items()):
-    amounts = {"weights": 4 * parameters, "gradients": 4 * parameters,
-               "optimiser": 8 * parameters,
-               "activations, b = 4": 12 * 4 * 1024 * e * depth * 4}
-    height = 0
-    for number, (kind, amount) in enumerate(amounts.items()):
-        ax.bar(place, amount / 1e9, bottom=height, width=0.6, color=plots.COLOURS[number],
-               hatch=("", "//", "..", "xx")[number], edgecolor="white", linewidth=0.5,
-               label=kind if place == 0 else None)
-        height += amount / 1e9
-    print(f"{name}: {height:.1f} GB")
-for gpu in (8, 24, 80):
-    ax.axhline(gpu, color="#555555", linewidth=1, linestyle=(0, (2, 2)))
-    ax.annotate(f"{gpu} GB", (-0.45, gpu + 0.6), fontsize=9)
-ax.set_xticks(range(4), list(shapes))
-ax.set(xlabel="GPT-2", ylabel="GB", ylim=(0, 90))
-ax.legend(loc="center left")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each bar is a model in float32 with fused attention, trained on four texts of 1,024 tokens at a
-# time, with twelve vectors per token and block as above. Not included: the input that GPT-2's GELU keeps and our ReLU
-# does not, and the b·t·n logits of the output layer. The lines show common GPU memory sizes.
-#
-# </div>
+# one, and the wide hidden layer four. ([Measured further](../../site/further.md#lesson-17) adds up what training GPT-2
+# keeps.)
 
 # %% [markdown]
 # ## Half precision
@@ -242,11 +470,9 @@ with torch.autocast(device().type, torch.bfloat16):
 table.measure("bfloat16", step, model, optimiser)
 
 # %% [markdown]
-# The activations shrink, but not to half: the output of each block, which the next norm keeps, stays in 32 bits. So
-# does the state, since autocast makes 16-bit copies of the weights as it goes. Other programs keep 16-bit weights and
-# gradients, and a third 32-bit number in the optimiser: 2 + 2 + 12 bytes, again 16 ([Rajbhandari et al.,
-# 2020](https://arxiv.org/abs/1910.02054), section 3.1). Whether bfloat16 saves time depends on the processor and on the
-# size of the products. On this page it saves little.
+# The activations shrink, but not to half: the output of each block, which the next norm keeps, stays in 32 bits. The
+# state does not shrink at all, since autocast makes 16-bit copies of the weights as it goes. Whether bfloat16 saves
+# time depends on the processor and on the size of the products.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so small gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
@@ -256,8 +482,7 @@ table.measure("bfloat16", step, model, optimiser)
 # %% [markdown]
 # Loss scaling protects small numbers. Numbers can also be too large: **a product can overflow although the score would
 # fit.** The largest number in float16 is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself,
-# which becomes ∞. Divided by √64 = 8 it is only 12,800. (bfloat16 has the range for it, but its numbers near 12,800 are
-# 64 apart.)
+# which becomes ∞. Divided by √64 = 8 it is only 12,800.
 #
 # [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. For 16 bits the division has to come first, as in
 # PyTorch's [general
@@ -266,7 +491,7 @@ table.measure("bfloat16", step, model, optimiser)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `scaled_scores_early`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Exercise 4 · `scaled_scores_early`** &nbsp; ★★☆ · 7 minutes · 4 points
 #
 # Return the scores $q k^\top / \sqrt d$, with or without an axis for heads, but divide **before** the product, so that
 # no intermediate number overflows. The check runs it in float16 too, on vectors whose products q·k are beyond 65,504.
@@ -328,9 +553,9 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
+# **Exercise 5 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
 #
-# Mend the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
+# Fix the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
 # mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be nothing but
 # padding: you may skip it. What was in `.grad` before is cleared.
 #
@@ -416,10 +641,8 @@ four_checkpoints = "C"
 ### END SOLUTION
 
 # %% [markdown]
-# In PyTorch, an operation with a backward pass of its own is a class with two static methods. `forward` gets a
-# `context`, in which it may store things for `backward`, and what it computes is **not** recorded by autograd.
-# `backward` gets the gradient of the output and returns a gradient for each argument of `forward` after the context, or
-# None where there is none. The parameters are arguments too, so that autograd knows about them.
+# `Checkpoint` is a class like `Tiles`, for a whole block. The parameters are arguments of `forward` too, so that
+# autograd knows about them; `backward` returns None for an argument that has no gradient.
 #
 # Nothing is recorded in `backward` either, unless the code runs under `torch.enable_grad()`. Then
 # `torch.autograd.grad(y, inputs, slope, allow_unused=True)` returns a tuple with the gradient of each input, None for
@@ -433,7 +656,7 @@ four_checkpoints = "C"
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
+# **Exercise 6 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
 # Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
 # gradient, and when the block is used twice. The forward pass keeps only x, besides the block and its parameters; the
@@ -537,228 +760,23 @@ table.measure("checkpoints", step_in_parts, model, optimiser)
 # project](https://github.com/allenai/OLMo-core/pull/828) measured a loss of 2.49 instead of 2.19 after 150 steps.
 
 # %% [markdown]
-# ## Counting operations
+# ## Several workers
 #
-# How fast could a step be? A matrix with M entries, applied to one token, costs M multiplications and as many
-# additions: 2M operations. (The usual word is FLOP, floating-point operation.) The backward pass computes two such
-# products for each matrix, one for the gradient of the input and one for the gradient of the matrix: 4M. So training
-# costs **6 operations for each parameter and token**, C ≈ 6ND ([Kaplan et al.,
-# 2020](https://arxiv.org/abs/2001.08361)). A block's matrices have 4e² entries in the attention and 8e² in the
-# feed-forward network.
+# When one processor is too slow, several share each batch. In **[data
+# parallelism](../../site/glossary.md#data-parallelism)** each **worker** has a copy of the model and takes some of the
+# rows. The gradients are averaged over all workers, and all take the same step, so the copies stay equal.
 #
-# The scores come on top. In each block a query is multiplied with t keys of d components, in h heads. That makes 2·e·t
-# operations for the scores, and as many to mix the values. By custom the mask is ignored.
-
-# %% [markdown]
-# <div class="card">
+# All workers then keep the same state. AdamW changes a parameter by that parameter's own gradient and running means; no
+# other parameter matters. So put all parameters into one vector of length k and cut it into one **share** for each
+# worker. A worker keeps the optimiser's state of its share only. This is **ZeRO** ([Rajbhandari et al.,
+# 2020](https://arxiv.org/abs/1910.02054), section 5). A step has three exchanges, in each of which every worker gives a
+# tensor and gets one:
 #
-# **Exercise 4 · `flops_per_token`** &nbsp; ★★☆ · 8 minutes · 3.5 points
-#
-# Return the operations per token of lesson 9's model, with `depth` blocks of width e, a context of t and n possible
-# bytes: in the forward pass, and in training (forward and backward pass together).
-#
-# Count the matrices of the blocks, the output layer (e to n), and attention to all t keys. Leave out norms, biases and
-# softmax. Looking up an embedding needs no multiplication.
-#
-# <details><summary>Hint 1: in pieces</summary>
-#
-# How many entries do all matrices have, and what does an entry cost? What does attention add in each block?
-#
-# </details>
-# <details><summary>Hint 2: a small model</summary>
-#
-# With e = 2, one block, t = 3 and n = 5 the block's matrices have 48 entries and the output layer 10: 116 operations.
-# The scores take 12 more, and mixing the values another 12: 140. In the backward pass each product has two gradients.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "flops_per_token", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def flops_per_token(e, depth, t, n):
-    """Operations a token of lesson 9's model: two numbers, forward and in training."""
-    ### BEGIN SOLUTION
-    entries = 12 * depth * e**2 + e * n
-    forward = 2 * entries + 4 * depth * e * t
-    return forward, 3 * forward
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_flops_per_token", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
-check(flops_per_token)
-
-# %% [markdown]
-# PyTorch can count too, operation by operation. It needs the plain form of attention, since it counts the fused one on
-# a CPU as 0 ([issue 195460](https://github.com/pytorch/pytorch/issues/195460), closed since):
-
-# %% tags=["nbval-check-output"]
-fresh = SmallGPT(**sizes)
-with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-    logits = fresh(ids[:1].cpu())
-    forward = counter.get_total_flops()
-    logits.sum().backward()
-print("formula:        ", *flops_per_token(sizes["e"], sizes["depth"], t, sizes["n"]))
-print("PyTorch's count:", forward // t, counter.get_total_flops() // t)
-
-# %% [markdown]
-# How close does each row come to what the machine can do? Its peak is measured with large products, in float32:
-
-# %% tags=["hide-input"]
-def point(call, work, moved):
-    """(operations per byte moved, operations per second) of a call."""
-    return work / moved, work / fastest(call)
-
-def product(rows, columns, inner):
-    """A product of matrices (rows, inner) and (inner, columns) in float32."""
-    a, other = torch.randn(rows, inner), torch.randn(inner, columns)
-    a, other = a.to(device()), other.to(device())
-    return point(lambda: a @ other, 2 * rows * columns * inner,
-                 4 * (rows * inner + inner * columns + rows * columns))
-
-rows = torch.randn(b * t, sizes["e"], device=device())
-points = {
-    "square products": [product(size, size, size) for size in (8, 32, 128, 512, 1024)],
-    "this model's products": [product(b * t, 4 * 128, 128), product(b * t, 256, 128)],
-    "sum, softmax, norm": [
-        point(lambda: rows + rows, rows.numel(), 12 * rows.numel()),
-        point(lambda: rows.softmax(-1), 5 * rows.numel(), 8 * rows.numel()),
-        point(lambda: F.layer_norm(rows, (128,)), 8 * rows.numel(), 8 * rows.numel())]}
-for name, found in points.items():
-    print(f"{name}, in billions a second:", ", ".join(f"{s / 1e9:.2g}" for _, s in found))
-per_step = flops_per_token(sizes["e"], sizes["depth"], t, sizes["n"])[1] * b * t
-for row in table.rows:
-    print(f"a step, {row.name}: {per_step / row.seconds / 1e9:.0f}")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Operations per second against operations per byte moved, both axes logarithmic. Square products rise from the smallest, which is slower than all else, to large ones on the right, where they flatten out. This model's two products are close together on the right, among the fastest. Sum, softmax and norm are on the left, at one operation per byte or less, far below the large products. A dotted line shows the roof, slanted on the left and flat on the right; the sum is on it, softmax and norm are below it."}}
-ax = plt.subplots(figsize=(6, 3.6))[1]
-for number, (name, found) in enumerate(points.items()):
-    ax.plot(*zip(*sorted(found)), linestyle="" if number else "-", label=name,
-            color=plots.COLOURS[number], marker=plots.MARKERS[number])
-peak = max(speed for found in points.values() for _, speed in found)
-width = max(speed / dense for dense, speed in points["sum, softmax, norm"])
-dense = [0.05, peak / width, 200]
-ax.plot(dense, [min(peak, width * one) for one in dense], color="#555555",
-        linestyle=(0, (2, 2)), linewidth=1.2, label="roof")
-ax.set(xscale="log", yscale="log", xlabel="operations per byte moved",
-       ylabel="operations per second")
-ax.legend(loc="lower right")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each point is an operation, timed here; further right there is more arithmetic per byte moved. The
-# roof's flat part is the fastest product, its slanted part the fastest of the three operations on the left. (Their
-# arrays fit into a cache, so it does not measure memory.) A softmax counts as 5 operations per number, a norm as 8.
-#
-# </div>
-#
-# Operations per byte moved are called **[arithmetic intensity](../../site/glossary.md#arithmetic-intensity)**. A large
-# product uses each number many times; a sum, a softmax or a norm uses it only a few times. `torch.compile` turns
-# several such operations into one loop, which reads and writes everything once. It has no row here: we compiled the
-# blocks once on this processor, and the step was no faster. (Softmax and norm are well below the slanted roof, so
-# something other than moving bytes slows them down.)
-#
-# How near does a step come to the roof? Compare rows of one precision only: the products are in float32, and the
-# fastest step is in bfloat16, for which some processors have units of their own. The count ignores recomputation, so
-# checkpointing's second forward pass appears as a lower rate: three quarters in theory, and a little less here.
-
-# %% [markdown]
-# ## Two processes
-#
-# When one processor is too slow, several share each batch. Each **worker** has a copy of the model, takes some of the
-# rows, and computes the gradients of its own mean loss. The gradients are averaged over all workers, and all take the
-# same step, so the copies stay equal. This is **[data parallelism](../../site/glossary.md#data-parallelism)**. The
-# average is computed by *all-reduce*: each worker gives a tensor, and all get the sum.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 5 · `averaged`** &nbsp; ★★☆ · 6 minutes · 3 points
-#
-# Each worker has the gradients of the mean loss over its own tokens. Return the gradients of the mean over all tokens.
-# A worker without tokens does not count; its gradients are finite. The workers' own gradients stay unchanged.
-#
-# <details><summary>Hint 1: from means to sums</summary>
-#
-# What is the gradient of the *sum* over a worker's tokens?
-#
-# </details>
-# <details><summary>Hint 2: two workers by hand</summary>
-#
-# One worker has 3 tokens and a gradient of 2, another 1 token and a gradient of 10. The gradient of the mean over all
-# four tokens is 4; the plain mean of the two would be 6. (`zip(*gradients)` gives, for each parameter, the gradients of
-# all workers.)
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "averaged", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def averaged(gradients, counts):
-    """The gradients of the mean over all tokens.
-
-    gradients: for each worker a list with a tensor (...) for each parameter.
-    counts: for each worker its number of tokens.
-    Returns a list with a tensor (...) for each parameter.
-    """
-    ### BEGIN SOLUTION
-    total = sum(counts)
-    result = []
-    for of_all in zip(*gradients):
-        result.append(sum(count * g for count, g in zip(counts, of_all)) / total)
-    return result
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_averaged", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(averaged)
-
-# %% [markdown]
-# Now with real processes: two workers, started from the notebook. They communicate through `torch.distributed` with its
-# backend for CPUs, *gloo*. What a worker runs must be importable: `worker_gradients` is in `helpers/parts/big.py`, and
-# `in_processes`, which starts the workers and ends them whatever happens, in `helpers/parts/workers.py`.
-#
-# (Where lessons are graded, programs may not open connections, not even to themselves. There these cells start nothing,
-# and no points depend on them.)
-
-# %%
-on_cpu = ids.cpu(), targets.cpu()
-if not workers.available():
-    print("No processes are started here.")
-else:
-    fresh.zero_grad()
-    F.cross_entropy(fresh(on_cpu[0]).flatten(0, 1), on_cpu[1].flatten()).backward()
-    whole = torch.cat([parameter.grad.flatten() for parameter in fresh.parameters()])
-    for share in ([2, 2], [3, 1]):
-        found = workers.in_processes(
-            worker_gradients, sizes, fresh.state_dict(), *on_cpu, share)
-        ways = {"plain mean": found[0]["mean"],
-                "your average": averaged([one["own"] for one in found],
-                                         [one["tokens"] for one in found])}
-        for name, gradients in ways.items():
-            difference = torch.cat([gradient.flatten() for gradient in gradients]) - whole
-            off = (difference.norm() / whole.norm()).item()
-            print(f"rows {share}, {name}: off by {off:.0e}")
-
-# %% [markdown]
-# With equal shares the plain mean, which PyTorch's `DistributedDataParallel` computes, is the whole batch's gradient up
-# to rounding. With unequal shares it is not, and no error is raised. A second trap: workers with the same seed draw the
-# same rows, and two machines do the work of one.
-#
-# Now the row of the table: two workers with two texts each, one text at a time, in bfloat16 and with checkpoints as
-# before. Bytes and seconds are those of one worker, the slower of the two; waiting for the other does not count.
-
-# %%
-if not workers.available():
-    print("No processes are started here.")
-else:
-    together = workers.in_processes(worker_steps, sizes, fresh.state_dict(), *on_cpu, False)
-    table.add_workers("two processes", together)
-
-# %% [markdown]
-# ## Dividing the optimiser
-#
-# Both workers keep the same state. AdamW changes a parameter by that parameter's own gradient and running means; no
-# other parameter matters. So each worker can keep the running means of one half, update that half, and receive the
-# other half from the other worker. This is stage 1 of **ZeRO** ([Rajbhandari et al.,
-# 2020](https://arxiv.org/abs/1910.02054), section 5).
+# | exchange | each worker gives | each worker gets |
+# |---|---|---|
+# | `group.all_reduce(x)` | x, of any shape | the sum over all workers |
+# | `group.reduce_scatter(x)` | a vector (k,) | its own share of the sum over all workers, (k / w,) |
+# | `group.all_gather(x)` | its share (k / w,) | the shares of all workers in order, (k,) |
 
 # %%
 plots.diagrams.zero_shares()
@@ -767,173 +785,315 @@ plots.diagrams.zero_shares()
 # <div class="figure-caption">
 #
 # **How to read it.** What two workers keep, in float32. The width of a box is its bytes per parameter. Each stage
-# divides one thing more; a dashed box is kept by the other worker. In stage 3 the parameters of a block are gathered
-# when it runs.
+# divides one thing more; a dashed box is kept by the other worker. Your step is stage 2. In stage 3 the parameters of a
+# block are gathered when it runs.
 #
 # </div>
-#
-# A step of stage 1, as the workers run it:
 
-# %% tags=["nbval-check-output"]
-print(inspect.getsource(sharded_step).rstrip())
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens; the
+# step must use the gradient of the mean over the tokens of **all** workers. They may have different numbers of tokens,
+# or none; a gradient is finite in any case. Then step the optimiser, whose only parameter is `mine`, and return the
+# parameters of all. The function is called again for every step.
+#
+# Exchange no more than needed: one `reduce_scatter` and one `all_gather` in a step, and `all_reduce` for single numbers
+# only. The worker's own gradient stays unchanged.
+#
+# <details><summary>Hint 1: from means to sums</summary>
+#
+# What is the gradient of the *sum* over a worker's tokens? Which number do all workers need besides?
+#
+# </details>
+# <details><summary>Hint 2: two workers by hand</summary>
+#
+# One worker has 3 tokens and the gradient (2, 0), the other 1 token and (10, 4). The sums over their tokens are (6, 0)
+# and (10, 4), together (16, 4), and the mean over four tokens is (4, 1). The first worker steps its parameter with 4
+# and the second with 1. The plain mean of the two gradients would be (6, 2).
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "sharded_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sharded_step(group, optimiser, mine, gradient, tokens):
+    """One worker's part of a step of all parameters.
+
+    group: the worker's place `rank` among `size` workers, and the three exchanges.
+    mine: the worker's share of the parameters, (k / size,). gradient: (k,), of the mean
+    over its own tokens. tokens: how many, a tensor (). Returns all parameters (k,).
+    """
+    ### BEGIN SOLUTION
+    total = group.all_reduce(tokens)
+    mine.grad = group.reduce_scatter(tokens * gradient) / total
+    optimiser.step()
+    return group.all_gather(mine)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_sharded_step", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(sharded_step)
+
+# %% [markdown]
+# Try it with two workers that are threads of this notebook. One takes three rows and the other one, so their numbers of
+# tokens differ. After three steps, both must have the parameters that a single worker gets from all four rows:
+
+# %% tags=["hide-input", "nbval-check-output"]
+on_cpu = ids.cpu(), targets.cpu()
+fresh = SmallGPT(**sizes)
+
+def worker(group):
+    """Three steps on this worker's rows. Returns all parameters, (k,)."""
+    copy = SmallGPT(**sizes)
+    copy.load_state_dict(fresh.state_dict())
+    flat = flattened(copy, group.size)                        # (k,), the model's parameters
+    mine = nn.Parameter(flat.chunk(group.size)[group.rank].clone())
+    sgd = torch.optim.SGD([mine], lr=0.5, momentum=0.9)
+    rows = slice(0, 4) if group.size == 1 else (slice(0, 3), slice(3, 4))[group.rank]
+    my_ids, my_targets = on_cpu[0][rows], on_cpu[1][rows]
+    for _ in range(3):
+        copy.zero_grad()
+        F.cross_entropy(copy(my_ids).flatten(0, 1), my_targets.flatten()).backward()
+        gradient, tokens = flat_gradient(copy, len(flat)), torch.tensor(my_targets.numel())
+        flat.copy_(sharded_step(group, sgd, mine, gradient, tokens))
+    return flat
+
+(one,), (first, second) = in_threads(worker, 1), in_threads(worker, 2)
+print("both workers have the same parameters:", torch.equal(first, second))
+print("and so has a single worker:", torch.allclose(first, one, atol=1e-4))
+
+# %% [markdown]
+# With a plain mean of the two gradients they would differ, and no error would be raised. A second trap: workers with
+# the same seed draw the same rows, and two machines do the work of one.
+#
+# Now the rows of the table, with two real processes. They communicate through `torch.distributed` with its backend for
+# CPUs, *gloo*. What a process runs must be importable, so `worker_steps` runs a finished part that does the same as
+# your function. Each has two texts, one at a time, in bfloat16 and with checkpoints as before. Seconds are those that
+# the slower worker computes; the time that it waits for the exchange is not counted. (Where lessons are graded,
+# programs may not open connections, and this cell starts nothing.)
 
 # %%
 if not workers.available():
     print("No processes are started here.")
 else:
-    divided = workers.in_processes(worker_steps, sizes, fresh.state_dict(), *on_cpu, True)
-    table.add_workers("sharded optimiser", divided)
-    for one in divided:
-        torch.testing.assert_close(one["parameters"], together[0]["parameters"])
-    print("the parameters are the same in both workers, and the same as without sharding")
-    print(f"optimiser: {together[0]['state'][2] / 1e6:.2f} MB in each worker, "
-          f"sharded {divided[0]['state'][2] / 1e6:.2f} MB")
+    for name, is_sharded in (("two processes", False), ("sharded step", True)):
+        found = workers.in_processes(
+            worker_steps, sizes, fresh.state_dict(), *on_cpu, is_sharded)
+        table.add_workers(name, found)
 
 # %% [markdown]
-# ## What would a larger model buy?
+# State is what stays between steps: 16 bytes per parameter without sharding, and 10 with it, since the gradient and the
+# running means are halved. With more workers both shrink further, towards the 4 bytes of the weights. Reduce-scatter
+# and all-gather together move as much as the all-reduce that they replace ([Rajbhandari et al.,
+# 2020](https://arxiv.org/abs/1910.02054), section 7).
 #
-# Train models of several sizes until more text no longer helps, and plot the loss against N, both in logarithms. The
-# points are nearly on a line ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)), which means a power law,
+# Large trainings combine four ways to divide the work:
+
+# %%
+plots.diagrams.ways_to_divide()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# $$L(N) \approx a \, N^{-\alpha}, \qquad \ln L = \ln a - \alpha \ln N .$$
+# **How to read it.** Two workers in each panel. Green: the rows of the batch that a worker has. Blue: what it keeps of
+# four layers; dashed: what the other worker keeps. Arrows: exchanges within the forward pass.
 #
-# Such a **[scaling law](../../site/glossary.md#scaling-law)** predicts the loss of a large training before anyone pays
-# for it.
+# </div>
+#
+# - **Fully sharded data parallelism (FSDP)** is ZeRO's stage 3 as PyTorch has it ([Zhao et al.,
+#   2023](https://arxiv.org/abs/2304.11277)).
+# - **Tensor parallelism** cuts every matrix, so each layer needs an exchange ([Shoeybi et al.,
+#   2019](https://arxiv.org/abs/1909.08053)).
+# - **Pipeline parallelism** gives each worker some of the layers; small parts of the batch follow each other, so that
+#   fewer workers wait ([Huang et al., 2018](https://arxiv.org/abs/1811.06965)).
+#
+# How well the machines are used is told by **model FLOPs utilisation (MFU)**: the operations that the model needs, per
+# second, divided by the most that the hardware can do in the same precision ([Chowdhery et al.,
+# 2022](https://arxiv.org/abs/2204.02311), appendix B). What is recomputed does not count. A matrix entry costs 2
+# operations per token in the forward pass and 4 in the backward pass, so a training costs $C \approx 6ND$ ([Kaplan et
+# al., 2020](https://arxiv.org/abs/2001.08361)).
+
+# %% [markdown]
+# ## How large should the model be?
+#
+# With 6ND operations to spend, a larger model reads less text. Both a model that is too small and one that has read too
+# little do worse, so somewhere between them is a best size. An **[IsoFLOP
+# profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* number of operations,
+# plot the loss against ln N, and take the minimum of a parabola through the points ([Hoffmann et al.,
+# 2022](https://arxiv.org/abs/2203.15556), section 3.2).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `fit_power_law`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 8 · `best_size`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Fit a power law to the losses: the least-squares line through their logarithms, found in any way. Sizes come in any
-# order; some may be equal, but at least two differ. If losses rise with the size, α is below 0.
+# Fit the parabola $a + b \ln N + c\, (\ln N)^2$ to the losses by least squares, in any way, in 64 bits. Return the size
+# at its minimum, which usually is none of the measured ones. If the parabola has no minimum, or its minimum lies below
+# the smallest size or above the largest, the profile shows no best size: return None.
 #
-# <details><summary>Hint 1: a line</summary>
+# Sizes come in any order and may be far apart. A size may occur several times, with the losses of several seeds; at
+# least three sizes differ.
 #
-# With x = ln N and y = ln L the law is a line. The slope of the least-squares line is the covariance of x and y over
-# the variance of x, and the line passes through the point of the means.
+# <details><summary>Hint 1: the minimum of a parabola</summary>
+#
+# Where is the derivative of a + bx + cx² zero, and for which c is that a minimum? Large x make a fit inexact: fit in x
+# − mean(x), and add the mean back.
 #
 # </details>
-# <details><summary>Hint 2: two points by hand</summary>
+# <details><summary>Hint 2: three points by hand</summary>
 #
-# Models of sizes 1 and e² have the losses e³ and e: the points (0, 3) and (2, 1). The slope is −1 and the height at x =
-# 0 is 3. So a is e³, and α is 1.
+# Let ln N be 0, 2 and 4, and the losses 5, 1 and 5. Around the mean, 2, the parabola is 1 + (x − 2)²: its minimum is at
+# ln N = 2, so the best size is e² = 7.4. With the losses 1, 5 and 1 there is none.
 #
 # </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "fit_power_law", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def fit_power_law(sizes, losses):
-    """The power law a · N^(−alpha) through measured losses.
+# %% nbgrader={"grade": false, "grade_id": "best_size", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def best_size(sizes, losses):
+    """The size at the minimum of the parabola in ln N through the losses of one budget.
 
-    sizes, losses: lists of as many numbers, above 0. Returns two numbers: a, alpha.
+    sizes, losses: lists of as many numbers. Returns a number, or None.
     """
     ### BEGIN SOLUTION
     x = torch.tensor(sizes, dtype=torch.float64).log()
-    y = torch.tensor(losses, dtype=torch.float64).log()
-    x_off, y_off = x - x.mean(), y - y.mean()
-    slope = (x_off * y_off).sum() / (x_off * x_off).sum()
-    return math.exp(y.mean() - slope * x.mean()), -slope.item()
+    y = torch.tensor(losses, dtype=torch.float64).unsqueeze(1)
+    middle = x.mean()
+    powers = torch.stack([torch.ones_like(x), x - middle, (x - middle)**2], dim=1)
+    _, slope, curvature = torch.linalg.lstsq(powers, y).solution.flatten()
+    best = middle - slope / (2 * curvature)
+    if curvature <= 0 or not x.min() <= best <= x.max():
+        return None
+    return math.exp(best)
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_fit_power_law", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(fit_power_law)
+# %% nbgrader={"grade": true, "grade_id": "check_best_size", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(best_size)
 
 # %% [markdown]
-# Training four models takes too long for this page, so it was done once and **recorded**. Each has four blocks and
-# read the same part of Wikipedia, which has less than a byte for each parameter of the largest. Learning rates were
-# chosen by short trainings; for the largest only one was tried. So this is no test of a published law. It shows how a
-# line is fitted, and how little three points prove.
+# ## The instrument, tried on a law
 #
-# Your line goes through the three smaller models and predicts the fourth. N leaves out the embeddings, as in [Kaplan
-# et al., 2020](https://arxiv.org/abs/2001.08361).
+# Does the parabola find the best size? A real grid cannot tell, because its answer is not known. So try it on losses
+# that are computed. [Besiroglu et al., 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann
+# et al., with N parameters and D tokens:
+#
+# $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
+#
+# The three budgets below lie between $6 \cdot 10^{18}$ and $3 \cdot 10^{21}$ operations, the range of the original
+# grid. Each has five sizes.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out loss against parameters without embeddings, both axes logarithmic. Three round points near a straight dashed line: the middle one a little above it, the outer two a little below. At four times the parameters of the third the measured loss lies below the predicted one, which is on the line."}}
-run = recorded("scaling")
-counts, losses = run["result"]["sizes"], run["result"]["held_out_nats"]
-a, alpha = fit_power_law(counts[:-1], losses[:-1])
-predicted = a * counts[-1]**-alpha
-print(f"$ {run['command']}\non: {run['machine']}\n")
-print(f"L(N) = {a:.2f} · N^(−{alpha:.3f})")
-print(f"predicted {predicted:.3f}, measured {losses[-1]:.3f} nats per byte: "
-      f"off by {predicted / losses[-1] - 1:.1%}")
-print(f"the third model's loss as a guess: off by {losses[-2] / losses[-1] - 1:.1%}")
-print("each factor of four lowers the loss by",
-      *(f"{1 - after / before:.1%}" for before, after in zip(losses, losses[1:])))
+# %% tags=["hide-input", "nbval-check-output"] mystnb={"image": {"alt": "Loss against parameters, the horizontal axis logarithmic. Three bowls of five open markers each, with a parabola through each and a star at its minimum. From one budget to the next the bowl lies lower and further to the right."}}
+def law(N, C):
+    """The loss of N parameters after C operations."""
+    return 1.8172 + 482.01 / N**0.3478 + 2085.43 / (C / (6 * N))**0.3658
 
-ax = plt.subplots(figsize=(6, 3.4))[1]
-line = [0.6 * counts[0], 1.6 * counts[-1]]
-ax.plot(line, [a * size**-alpha for size in line], color="#555555", linewidth=1.2,
-        linestyle=(0, (4, 2)), label="line through three")
-ax.plot(counts[:-1], losses[:-1], "o", color=plots.COLOURS[0], label="measured")
-ax.plot(counts[-1], predicted, "D", color=plots.COLOURS[1], markerfacecolor="white",
-        label="predicted")
-ax.plot(counts[-1], losses[-1], "s", color=plots.COLOURS[2], label="measured, not fitted")
-ax.set(xscale="log", yscale="log", xlabel="parameters without embeddings",
-       ylabel="held-out nats per byte")
-ax.set_yticks([1.8, 1.9, 2.0, 2.1, 2.2], ["1.8", "1.9", "2.0", "2.1", "2.2"])
-ax.minorticks_off()
+ax = plt.subplots(figsize=(6.4, 3.6))[1]
+fine = torch.logspace(7, 11, 200_001, dtype=torch.float64)
+for number, budget in enumerate((6e18, 1.3e20, 3e21)):
+    truth = fine[law(fine, budget).argmin()].item()
+    sizes = torch.logspace(math.log10(truth) - 0.8, math.log10(truth) + 0.7, 5).double()
+    losses = law(sizes, budget)
+    best = best_size(sizes.tolist(), losses.tolist())
+    print(f"{budget:.1e} operations: parabola {best / 1e9:.2f}, law {truth / 1e9:.2f} "
+          f"billion parameters, {budget / 6 / truth**2:.0f} tokens per parameter")
+    x = sizes.log()
+    powers = torch.stack([torch.ones(5).double(), x, x**2], dim=1)
+    fit = torch.linalg.lstsq(powers, losses[:, None]).solution.flatten()
+    dense = torch.linspace(x[0], x[-1], 60).double()
+    colour = plots.COLOURS[number]
+    ax.plot(dense.exp(), fit[0] + fit[1] * dense + fit[2] * dense**2, color=colour,
+            linestyle=plots.DASHES[number])
+    ax.plot(sizes, losses, plots.MARKERS[number], color=colour, linestyle="",
+            markerfacecolor="white", label=f"{budget:.1e} operations")
+    ax.plot(best, fit[0] + fit[1] * math.log(best) + fit[2] * math.log(best)**2, "*",
+            color=colour, markersize=13)
+ax.set(xscale="log", xlabel="parameters N", ylabel="loss by the law, nats per token",
+       title="A larger budget wants a larger model and more text")
 ax.legend(fontsize=8.5)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a training. The dashed line was fitted to the round points.
+# **How to read it.** Computed from the law, without a training. An open marker is a model of one size that uses up the
+# budget; the lines are parabolas, and a star is the best size by your function.
 #
 # </div>
 #
-# The prediction is 1.8 % too high, and each factor of four lowers the loss by more than the one before: the points
-# bend away from the line. Is the law wrong, is it chance, or is it the wrong experiment? The same command on another
-# processor gave 2.256, 2.070, 1.938 and 1.811: single losses differ by up to 1.6 %, and there the prediction is 1.1 %
-# too low. So one run cannot say how good the law is, nor do three points near a line make one.
+# The parabola is right to within a few percent, and the tokens per parameter hardly change: **a larger budget is best
+# divided about evenly between a larger model and more text.** Chinchilla, the
+# model of [Hoffmann et al., 2022](https://arxiv.org/abs/2203.15556), has 70 billion parameters and read 20 tokens for
+# each.
 #
-# Published laws are extended much further than by a factor of four, and then it matters what was fitted. A loss cannot
-# fall below the uncertainty of the text itself; a pure power law has no such floor. [Hoffmann et al.,
-# 2022](https://arxiv.org/abs/2203.15556), fit three terms, with N parameters (embeddings included) and D tokens:
-#
-# $$L(N, D) = 1.69 + \frac{406.4}{N^{0.34}} + \frac{410.7}{D^{0.28}} .$$
-#
-# With 6ND operations to spend, which N is best? They trained *Chinchilla*, 70 billion parameters on 1.4 trillion
-# tokens, 20 per parameter. Put their budget into their own formula, and into the one that [Besiroglu et al.,
-# 2024](https://arxiv.org/abs/2404.10102), fitted to the same data:
-
-# %% tags=["nbval-check-output"]
-def best_ratio(A, alpha, B, beta, budget=5.76e23):
-    """Tokens per parameter at the lowest loss for a budget of 6ND operations."""
-    N = torch.logspace(9, 12.5, 20_001, dtype=torch.float64)
-    D = budget / (6 * N)
-    best = (A / N**alpha + B / D**beta).argmin()
-    return (D[best] / N[best]).item()
-
-print(f"Hoffmann et al.:  {best_ratio(406.4, 0.34, 410.7, 0.28):.0f} tokens per parameter")
-print(f"with exponents that round to theirs: {best_ratio(406.4, 0.3351, 410.7, 0.2849):.0f} "
-      f"to {best_ratio(406.4, 0.3449, 410.7, 0.2751):.0f}")
-print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
+# Two trainings that differ in their seed alone do not end at the same loss. Suppose each loss is off by about half a
+# percent. Then it matters where the sizes are.
 
 # %% [markdown]
-# Exponents with two digits are too coarse to say how many tokens a parameter needs, and the fit itself was off, as the
-# second paper found. The advice of 20 was based on two other estimates in [the first
-# paper](https://arxiv.org/abs/2203.15556). A law is no better than its fit, nor than the digits in which it is printed.
+# <div class="card">
+#
+# **Prediction · `width_of_grid`** &nbsp; 1 minute · no points
+#
+# Four trainings are affordable. The best size is roughly known. Which four sizes find it most reliably?
+#
+# - **A.** From a half to twice the guess: near its minimum every curve is a parabola.
+# - **B.** From a sixteenth to sixteen times the guess.
+# - **C.** It hardly matters: the parabola is fitted by least squares.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "width_of_grid", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+width_of_grid = "B"
+### STUDENT GETS
+# width_of_grid = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["hide-input", "nbval-check-output"]
+budget = 1.3e20
+truth = fine[law(fine, budget).argmin()].item()
+for width in (2, 4, 16, 64):
+    generator = torch.Generator().manual_seed(0)
+    ends = math.log10(truth / width), math.log10(truth * width)
+    sizes, found = torch.logspace(*ends, 4).double(), []
+    for _ in range(200):
+        errors = 0.005 * torch.randn(4, generator=generator)
+        found.append(best_size(sizes.tolist(), (law(sizes, budget) * (1 + errors)).tolist()))
+    shares = torch.tensor([size / truth for size in found if size])
+    low, middle, high = shares.quantile(torch.tensor([0.05, 0.5, 0.95])).tolist()
+    print(f"from 1/{width} to {width} times: none in {200 - len(shares):>2} of 200; "
+          f"middle {middle:.2f} of the best size, nine in ten {low:.2f} to {high:.2f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_width_of_grid", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("width_of_grid", width_of_grid)
+
+# %% [markdown]
+# **Narrow grids drown in noise, wide ones are biased.** From a half to twice the best size the losses differ by less
+# than one percent, and half a percent of noise moves the minimum about. Very wide grids agree with each other on a size
+# that is too small, because far from its minimum the law is no parabola. [Czech et al.,
+# 2026](https://arxiv.org/abs/2603.22339), find such biases in published grids.
+#
+# So a small grid shows that a best size exists and roughly where. It does not show how the best size grows over many
+# orders of magnitude, nor what holds for another text, another model or learning rates that were not chosen for each
+# size.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what a training step keeps in memory, make it fit without changing its gradients, count its operations,
-# divide it among workers, and predict the loss of a larger model. Here is the whole table:
+# You can say what a training step keeps in memory, make it fit without changing its gradients, compute attention and
+# its gradients without the matrix of weights, divide a step among workers, and find the best size of a model for a
+# budget. Here is the whole table:
 
 # %%
 print(table)
 
 # %% [markdown]
-# In this run two changes cost time, four parts and checkpoints. Both save memory.
+# The bytes fall from row to row, except for the first tiles. The seconds do not: what is computed again takes time.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. A [well-known text](https://peterbloem.nl/blog/transformers) (Bloem, 2019) says: at t = 1,000 a
 # batch of 16 attention matrices in float32 takes about 250 MB. For how many heads is that right?</summary>
 #
-# For four: 16 matrices of a million numbers are 64 MB per head. With fused attention they are never stored.
+# For four: 16 matrices of a million numbers are 64 MB per head. With tiles they are never stored.
 #
 # </details>
 # <details><summary>2. A model with 7 billion parameters is to be trained with AdamW, at 16 bytes per parameter, on GPUs
@@ -942,10 +1102,12 @@ print(table)
 # Two, with stage 3: 16 · 7 billion bytes are 112 GB, which leaves 48 GB for activations.
 #
 # </details>
-# <details><summary>3. Twice the parameters on the same text: the scaling law promises a lower loss. What if the text is
-# small?</summary>
+# <details><summary>3. Both checkpointing and the backward pass of tiles compute things again. What does each keep
+# instead?</summary>
 #
-# The law was fitted where no text was read twice. A larger model memorises a small text, and the held-out loss rises.
+# A checkpointed block keeps its input, and runs again as a whole. The tiles keep q, k, v, the output and one number per
+# query, and only the weights are computed again. In the table both are used at once: then the weights are computed
+# three times.
 #
 # </details>
 #
@@ -953,9 +1115,13 @@ print(table)
 #
 # - **[Rajbhandari et al., *ZeRO: memory optimizations toward training trillion parameter models*,
 #   2020](https://arxiv.org/abs/1910.02054)**, sections 3 and 5: where memory goes, and how to divide it.
+# - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, recomputation, and why
+#   traffic is what counts.
+# - [Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018](https://arxiv.org/abs/1805.02867): two
+#   pages.
 # - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740), section 3.
 # - [Chen et al., *Training deep nets with sublinear memory cost*, 2016](https://arxiv.org/abs/1604.06174).
-# - [Kaplan et al., *Scaling laws for neural language models*, 2020](https://arxiv.org/abs/2001.08361), and [Hoffmann et
-#   al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556).
+# - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556), section
+#   3, and [Czech et al., *Problems with Chinchilla approach 2*, 2026](https://arxiv.org/abs/2603.22339).
 #
 # **Next:** [lesson 18, *Since GPT-2*](../18_since_gpt2/18_since_gpt2.ipynb)

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from helpers.exercises.aspects import LARGER, LEFT_ALONE, Fault, Inputs, fill, kind_of, projected, together
+from helpers.exercises.aspects import (
+    LARGER,
+    LEFT_ALONE,
+    Fault,
+    Inputs,
+    InTorch,
+    fill,
+    kind_of,
+    projected,
+    together,
+)
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, NORM_OPERATORS, Answer, Aspect, Kind, Lesson
+from helpers.exercises.exercise import (
+    ATTENTION_OPERATORS,
+    NORM_OPERATORS,
+    SOFTMAX_OPERATORS,
+    Answer,
+    Aspect,
+    Kind,
+    Lesson,
+    Probe,
+)
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
     all_of,
     any_device,
     case,
+    each_of,
     exercise,
     gradient,
     heavy,
@@ -28,6 +51,431 @@ from helpers.exercises.spec import (
     values,
 )
 from helpers.exercises.tensor_names import in_case
+
+FINISHED = "The finished part is there for the exercises that build on this one; write it here."
+LIBRARY = "It does by itself what this exercise is there to write."
+
+# ---------------------------------------------------------------------------------------------------------- merge
+
+PARTIAL = ("m", "l", "o")  # the three tensors of a partial result
+
+
+def part(draw: Draw, *shape: int, d: int = 4, high: float = 0.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A partial result (m, ℓ, o), whose largest scores lie around `high`."""
+    return draw.normal(*shape, mean=high, std=2.0), draw.uniform(1.0, 5.0, *shape), draw.normal(*shape, d)
+
+
+def nothing(draw: Draw, *shape: int, d: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The partial result of no key at all."""
+    zeros = torch.zeros(*shape, device=draw.device)
+    return zeros - math.inf, zeros, torch.zeros(*shape, d, device=draw.device)
+
+
+def two_parts(*shape: int, high: float = 0.0, apart: float = 0.0, d: int = 4) -> Inputs:
+    """Two partial results over different keys."""
+    return lambda draw: (part(draw, *shape, d=d, high=high), part(draw, *shape, d=d, high=high + apart))
+
+
+def some_and_nothing(draw: Draw) -> tuple:
+    """Two partial results of six rows. Nothing was seen by the one in rows 2 and 3, by the other in rows 0 to 2."""
+    return with_nothing_in(draw.named("first"), 2, 3), with_nothing_in(draw.named("second"), 0, 1, 2)
+
+
+def with_nothing_in(draw: Draw, *rows: int) -> tuple:
+    """A partial result of six rows, of which these saw nothing."""
+    unseen = torch.isin(torch.arange(6, device=draw.device), torch.tensor(rows, device=draw.device)).expand(2, 6)
+    return tuple(
+        torch.where(unseen if a.dim() == 2 else unseen.unsqueeze(-1), a, b)
+        for a, b in zip(nothing(draw, 2, 6), part(draw, 2, 6), strict=True)
+    )
+
+
+def two_large_parts(draw: Draw) -> tuple:
+    """Two partial results with three axes of rows."""
+    rows = draw.number(3, 6), draw.number(4, 7), draw.number(40, 70)
+    d = draw.number(9, 16)
+    return tuple((draw.heavy(*rows), draw.uniform(1.0, 5.0, *rows), draw.heavy(*rows, d)) for _ in range(2))
+
+
+def as_six(inputs: Inputs) -> Inputs:
+    """Two partial results as six tensors."""
+
+    def six(draw):
+        first, second = inputs(draw)
+        return *first, *second
+
+    return six
+
+
+def by_name(answer: Answer, draw: Draw) -> Callable:
+    """The student's function, whose three tensors get their names."""
+
+    def call(a, b):
+        m, total, out = all_of(PARTIAL, answer(a, b))
+        return {"the largest score m": m, "the sum ℓ": total, "the weighted sum o": out}
+
+    return call
+
+
+def with_powers(answer: Answer, draw: Draw) -> Callable:
+    """The same with exp(m) for m, which is a finite number where nothing was seen, and where m is −∞."""
+
+    def call(a, b):
+        m, total, out = all_of(PARTIAL, answer(a, b))
+        unseen = m == -math.inf
+        m = torch.exp(m) if isinstance(m, torch.Tensor) else m
+        return {
+            "the largest score m, compared as e^m": m,
+            "the sum ℓ": total,
+            "the weighted sum o": out,
+            "where the largest score m is −∞": unseen,
+        }
+
+    return call
+
+
+def normalised(answer: Answer, draw: Draw) -> Callable:
+    """From six tensors to o/ℓ of their merger, for gradients and devices."""
+
+    def call(*tensors):
+        _, total, out = all_of(PARTIAL, answer(tensors[:3], tensors[3:]))
+        return out / total.unsqueeze(-1)
+
+    return call
+
+
+ONE_ROW = (
+    "Try one row by hand, in both orders, with the parts (2, 1, 10) and (4, 1, 20). The larger maximum is 4, so"
+    " m = 4, ℓ = e^−2 · 1 + 1 = 1.135 and o = e^−2 · 10 + 20 = 21.35."
+)
+
+merge = exercise(
+    "merge",
+    stars=2,
+    minutes=8,
+    forbidden={"finished_merge": FINISHED},
+    fixed={"a": "a partial result is three tensors, (m, ℓ, o)", "b": "it is another partial result"},
+    given=two_parts(2, 5),
+    also={"of one row": two_parts(1, d=2), "with heads": two_parts(2, 3, 4)},
+    larger=two_large_parts,
+    via=by_name,
+    aspects=(
+        values(1.5, missed=ONE_ROW),
+        values(
+            0.5,
+            given=two_parts(2, 5, high=500.0, apart=30.0),
+            name="large and small scores",
+            also={
+                "with scores far below zero": two_parts(2, 5, high=-2000.0),
+                "with maxima far apart": two_parts(2, 5, high=-50.0, apart=300.0),
+            },
+        ),
+        values(
+            0.75,
+            given=some_and_nothing,
+            name="nothing seen",
+            via=with_powers,
+            also={
+                "on the other side": lambda draw: (nothing(draw, 2, 3), part(draw, 2, 3)),
+                "on both sides": lambda draw: (nothing(draw, 2, 3), nothing(draw, 2, 3)),
+            },
+        ),
+        gradient(
+            0.5,
+            given=as_six(two_parts(2, 3)),
+            via=normalised,
+            also={
+                "with a part that saw nothing": as_six(lambda draw: (part(draw, 2, 3), nothing(draw, 2, 3))),
+                "on the other side": as_six(lambda draw: (nothing(draw, 2, 3), part(draw, 2, 3))),
+                "with large and small scores": as_six(two_parts(2, 3, high=500.0, apart=30.0)),
+            },
+        ),
+        input_left_alone(0.25, given=as_six(some_and_nothing), via=normalised),
+        any_device(0.5, given=as_six(two_parts(2, 3)), via=normalised),
+    ),
+)
+
+# --------------------------------------------------------------------------------------------- what tiles are given
+
+
+class Operations(TorchDispatchMode):
+    """Counts PyTorch's operations, and keeps the size of the largest tensor that they make, in entries.
+
+    A view is as large as what it views. description: the type and shape of that tensor.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.largest = 0
+        self.description = ""
+
+    def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        """Calls the function, and looks at every tensor that it returns."""
+        self.count += 1
+        returned = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(returned):
+            if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
+                entries = tensor.untyped_storage().nbytes() // tensor.element_size()
+                if entries > self.largest:
+                    self.largest = entries
+                    self.description = f"of shape {tuple(tensor.shape)} and type {str(tensor.dtype)[6:]}"
+        return returned
+
+
+LONG = 256  # positions
+
+
+def no_square(of: Callable[[Inputs], Inputs] = lambda inputs: inputs) -> Probe:
+    """With 256 positions and tiles of 12 to 19, no tensor has half of t² entries or more. of: makes the arguments."""
+
+    def probe(answer, draw):
+        tile = draw.number(12, 20)
+        arguments = of(attended(LONG, tile, b=1, h=1))(draw)
+        with InTorch(), Operations() as watched:
+            answer(*arguments)
+        if watched.largest >= LONG * LONG // 2:
+            raise Fault(
+                f"With t = {LONG} and tile = {tile}, your code makes a tensor {watched.description}, with"
+                f" {watched.largest:,} entries in memory. That is room for all pairs at once (t² is"
+                f" {LONG * LONG:,}), which this function is there to avoid, in scores and in masks."
+            )
+        return torch.tensor([1])
+
+    return probe
+
+
+def attended(
+    t: int, *more: object, s: int | None = None, b: int = 2, h: int = 3, d: int = 4, std: float = 1.0
+) -> Inputs:
+    """Queries (b, h, t, d), keys and values (b, h, s, d), and further arguments."""
+    s = s or t
+    return case(normal(b, h, t, d, std=std), normal(b, h, s, d, std=std), normal(b, h, s, d), *more)
+
+
+def large(*leading: int) -> Inputs:
+    """Queries, keys and values (..., b, h, t, d) of more heads and positions than elsewhere, and a divisor of t.
+
+    No score is so large that its exponential overflows.
+    """
+
+    def inputs(draw):
+        b, h, d, length = draw.number(2, 5), draw.number(4, 7), draw.number(6, 10), draw.number(11, 17)
+        shape = (*leading, b, h, length * draw.number(6, 8), d)
+        return draw.heavy(*shape, most=8.0), draw.heavy(*shape, most=8.0), draw.heavy(*shape), length
+
+    return inputs
+
+
+def lifted(t: int, *more: object) -> Inputs:
+    """As `attended`, but every second query finds all keys far better than it should, and the others far worse.
+
+    The softmax depends on the differences between scores, and these stay small: no key takes all the weight.
+    """
+
+    def inputs(draw):
+        q, k, v = (draw.normal(2, 3, t, 4) for _ in range(3))
+        q[..., ::2, 0], q[..., 1::2, 0], k[..., 0] = 30.0, -30.0, 10.0
+        return q, k, v, *more
+
+    return inputs
+
+
+# ------------------------------------------------------------------------------------------------ tiled_attention
+
+
+def whole_tiles(of: Callable[[Inputs], Inputs] = lambda inputs: inputs) -> Probe:
+    """With tiles four times as large, less than two thirds of the operations are left; a quarter may be."""
+
+    def probe(answer, draw):
+        tile = draw.number(6, 9)
+        counts = []
+        for length in (tile, 4 * tile):
+            arguments = of(attended(32, length, s=192, b=1, h=1))(draw)
+            with InTorch(), Operations() as watched:
+                answer(*arguments)
+            counts.append(watched.count)
+        if counts[1] >= 2 / 3 * counts[0]:
+            raise Fault(
+                f"For 192 keys, your code takes {counts[0]:,} operations in tiles of {tile} and {counts[1]:,} in tiles"
+                f" of {4 * tile}. With a whole tile of keys at once, a quarter would be left. Is there a loop over"
+                " rows, over single keys, or over parts of some other size?"
+            )
+        return torch.tensor([1])
+
+    return probe
+
+
+ONE_TILE = (
+    "Try one tile that holds all keys. If that agrees with softmax attention and smaller tiles do not, look at what is"
+    " carried from tile to tile, and at which tiles are left out; if it does not agree either,"
+    " look at the tile: its scores, its mask, its maximum."
+)
+
+ONE_NUMBER = (
+    "The second result is the logarithm of the sum of e^score over the keys that a query sees: one number for each"
+    " query. ℓ is that sum relative to m."
+)
+
+tiled_attention = exercise(
+    "tiled_attention",
+    stars=3,
+    minutes=11,
+    forbidden={"flex_attention": LIBRARY},
+    by_hand=LIBRARY,
+    operators=SOFTMAX_OPERATORS,
+    builds_on=("tiles.merge",),
+    returns=("out", "lse"),
+    given=attended(6, 2),
+    aspects=(
+        values(
+            1.5,
+            of="out",
+            name="values",
+            given=attended(8, 2),
+            also={
+                "with a last tile that is shorter": attended(7, 3),
+                "with tiles of one": attended(5, 1, b=1),
+                "with a tile longer than the text": attended(4, 9),
+                "for one position": attended(1, 2),
+                "without batch and heads": case(*(normal(5, 4),) * 3, 2),
+            },
+            larger=large(2),
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        values(
+            1,
+            given=attended(3, 2, s=8),
+            of="out",
+            name="more keys than queries",
+            also={"for one query": attended(1, 3, s=7), "of another size": attended(4, 4, s=6)},
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        values(
+            0.5,
+            given=attended(5, 2, False, s=7),
+            of="out",
+            name="not causal",
+            also={"with fewer keys": attended(6, 2, False, s=3)},
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        values(
+            0.5,
+            given=attended(9, 2, std=70.0),
+            of="out",
+            name="large scores",
+            also={
+                "with larger scores": attended(8, 3, std=150.0),
+                "with scores far from 0, and close together": lifted(7, 3),
+            },
+            axes="b h t d",
+            missed=ONE_TILE,
+        ),
+        values(
+            0.5,
+            of="lse",
+            name="log-sum-exp",
+            also={
+                "with more keys than queries": attended(3, 2, s=8),
+                "not causal": attended(5, 2, False, s=7),
+                "with scores far from 0, and close together": lifted(7, 3),
+            },
+            axes="b h t",
+            missed=ONE_NUMBER,
+        ),
+        Aspect("no tensor with t² entries", 0.5, no_square(), side=True),
+        Aspect("a whole tile at once", 0.5, whole_tiles(), side=True),
+        gradient(0.5, of="out"),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
+)
+
+# ------------------------------------------------------------------------------------------------- tiled_backward
+
+OF_INPUTS = ("gradient of q", "gradient of k", "gradient of v")
+
+
+def with_results(inputs: Inputs) -> Inputs:
+    """The arguments of the backward pass: q, k and v, the output, the log-sum-exps, a slope, and what comes after v."""
+
+    def arguments(draw):
+        q, k, v, tile, *causal = inputs(draw)
+        t, s = q.shape[-2], k.shape[-2]
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if causal != [False]:
+            seen = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(s - t)
+            scores = scores.masked_fill(~seen, -math.inf)
+        slope = draw.named("slope").normal(*q.shape[:-1], v.shape[-1]).to(q)
+        return q, k, v, torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1), slope, tile, *causal
+
+    return arguments
+
+
+def in_double(inputs: Inputs) -> Inputs:
+    """The same, tensors in double precision."""
+    return lambda draw: tuple(x.double() if isinstance(x, torch.Tensor) else x for x in inputs(draw))
+
+
+BY_FORMULA = "Autograd would compute these gradients; the exercise is to write the formulas."
+ONE_PAIR = (
+    "Try t = s = 1: the only weight is 1, so the gradient of v is the slope, and those of q and k are 0. Then one tile"
+    " that holds all keys; then smaller ones."
+)
+
+tiled_backward = exercise(
+    "tiled_backward",
+    stars=3,
+    minutes=12,
+    forbidden={"autograd": BY_FORMULA, "backward(": BY_FORMULA},
+    by_hand=BY_FORMULA,
+    operators=SOFTMAX_OPERATORS,
+    returns=OF_INPUTS,
+    via=each_of(OF_INPUTS),
+    given=with_results(attended(6, 2)),
+    aspects=(
+        values(
+            2,
+            also={
+                "with a last tile that is shorter": with_results(attended(7, 3)),
+                "with tiles of one": with_results(attended(5, 1, b=1)),
+                "with a tile longer than the text": with_results(attended(4, 9)),
+                "without batch and heads": with_results(case(*(normal(5, 4),) * 3, 2)),
+            },
+            larger=with_results(large(2)),
+            missed=ONE_PAIR,
+        ),
+        values(
+            1,
+            given=with_results(attended(3, 2, s=8)),
+            name="more keys than queries",
+            also={"for one query": with_results(attended(1, 3, s=7))},
+            missed=ONE_PAIR,
+        ),
+        values(
+            0.5,
+            given=with_results(attended(5, 2, False, s=7)),
+            name="not causal",
+            also={"with fewer keys": with_results(attended(6, 2, False, s=3))},
+            missed=ONE_PAIR,
+        ),
+        values(
+            0.5,
+            given=with_results(in_double(attended(7, 3, std=30.0))),
+            name="large scores",
+            also={"with scores far from 0, and close together": with_results(in_double(lifted(7, 3)))},
+            dtype=True,
+            missed=ONE_PAIR,
+        ),
+        Aspect("no tensor with t² entries", 0.75, no_square(with_results), side=True),
+        Aspect("a whole tile at once", 0.5, whole_tiles(with_results), side=True),
+        input_left_alone(0.5),
+        any_device(0.25),
+    ),
+)
 
 # ------------------------------------------------------------------------------------------- scaled_scores_early
 
@@ -66,7 +514,7 @@ def large_halves(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
 scaled_scores_early = exercise(
     "scaled_scores_early",
     stars=2,
-    minutes=8,
+    minutes=7,
     given=queries_and_keys,
     also=SMALL,
     larger=case(
@@ -438,71 +886,142 @@ checkpointed = exercise(
     ),
 )
 
-# ----------------------------------------------------------------------------------------------- flops_per_token
+# -------------------------------------------------------------------------------------------------- sharded_step
 
 
-def numbers(names: tuple[str, str], returned: Answer) -> list[float]:
-    """The two numbers that were returned; each may be a tensor of one entry."""
-    floats = []
-    for name, one in zip(names, all_of(names, returned), strict=True):
-        if isinstance(one, torch.Tensor) and one.numel() == 1:
-            one = one.item()
-        if isinstance(one, bool) or not isinstance(one, Real):
-            raise Fault(f"`{name}` has to be a number; your function returns {kind_of(one)}.")
-        floats.append(float(one))
-    return floats
+class Waiting(BaseException):
+    """A worker needs what the others give before it can go on."""
 
 
-Bounds = tuple[int, int]
-MUCH_LARGER: tuple[Bounds, ...] = (2000, 20_000), (50, 200), (10_000, 200_000), (100_000, 1_000_000)
+class OneOfSeveral:
+    """The group of one worker. Results of exchanges that are known already are returned; at the first other it waits.
 
-
-def operations(
-    name: str,
-    points: float,
-    which: str,
-    missed: str,
-    e: Bounds = (8, 800),
-    t: Bounds = (5, 1100),
-    n: Bounds = (11, 50_000),
-    larger: bool = False,
-) -> Aspect:
-    """The operations forward, or those in training, of four models whose sizes are drawn between these bounds.
-
-    larger: of four much larger models too.
+    calls: name and tensor of each exchange so far.
     """
-    both = ("forward", "training")
 
-    def counts(answer: Answer, draw: Draw, *bounds: Bounds) -> torch.Tensor:
-        models = [[draw.number(*each) for each in bounds] for _ in range(4)]
-        found = [numbers(both, answer(*model))[both.index(which)] for model in models]
-        return torch.tensor(found, dtype=torch.float64)
+    def __init__(self, rank: int, size: int, known: list[torch.Tensor]):
+        self.rank, self.size, self._known = rank, size, known
+        self.calls: list[tuple[str, torch.Tensor]] = []
+
+    def all_reduce(self, x: Any) -> torch.Tensor:
+        """The sum over all workers of a number, such as the tokens."""
+        x = x if isinstance(x, torch.Tensor) else torch.tensor(x)
+        if x.numel() > 1:
+            raise Fault(
+                f"Your code sums {x.numel():,} numbers with `all_reduce`, so every worker gets all of them. A worker"
+                " needs the sum of its own share only, which `reduce_scatter` gives."
+            )
+        return self._exchanged("all_reduce", x)
+
+    def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
+        """This worker's share of the sum over all workers."""
+        return self._exchanged("reduce_scatter", x)
+
+    def all_gather(self, x: torch.Tensor) -> torch.Tensor:
+        """The shares of all workers, one after another."""
+        return self._exchanged("all_gather", x)
+
+    def _exchanged(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        self.calls.append((name, x.detach().clone()))
+        if len(self.calls) > len(self._known):
+            raise Waiting
+        return self._known[len(self.calls) - 1].clone()
+
+
+def results_of(asked: list[tuple[str, torch.Tensor]], share: int) -> list[torch.Tensor]:
+    """What each worker gets from an exchange. asked: for each its name, and the tensor that the worker gives."""
+    (name, *others), given = [name for name, _ in asked], [x for _, x in asked]
+    if any(other != name for other in others):
+        raise Fault(f"One worker calls `{name}` while another calls `{next(o for o in others if o != name)}`.")
+    size = len(given)
+    needed = {"reduce_scatter": share * size, "all_gather": share}.get(name)
+    if needed is not None and any(x.shape != (needed,) for x in given):
+        what = "a vector of all parameters" if name == "reduce_scatter" else "a worker's share"
+        raise Fault(f"`{name}` takes {what}, ({needed},); your code gives it {tuple(given[0].shape)}.")
+    if name == "all_gather":
+        return [torch.cat(given)] * size
+    total = torch.stack(given).sum(0)
+    return list(total.chunk(size)) if name == "reduce_scatter" else [total] * size
+
+
+class Steps(NamedTuple):
+    """Some steps of one worker: its place, all workers' tokens, how long a share is, and how many steps."""
+
+    rank: int
+    tokens: list[int]
+    share: int = 3
+    count: int = 1
+
+    def __str__(self) -> str:
+        text = f"for worker {self.rank} of workers with {', '.join(map(str, self.tokens))} tokens"
+        return text + (f", after {self.count} steps" if self.count > 1 else "")
+
+
+class Worker(NamedTuple):
+    """What one worker has after its steps."""
+
+    returned: object
+    mine: torch.Tensor
+    gradients: list[torch.Tensor]
+    calls: list[tuple[str, torch.Tensor]]
+
+
+def worked(answer: Answer, draw: Draw, steps: Steps, rank: int, known: list[torch.Tensor]) -> Worker | OneOfSeveral:
+    """The steps of one worker from the beginning, or its group, where it waits for an exchange."""
+    size = len(steps.tokens)
+    group = OneOfSeveral(rank, size, known)
+    mine = nn.Parameter(draw.named("parameters").normal(steps.share * size).chunk(size)[rank].clone())
+    optimiser = torch.optim.SGD([mine], lr=draw.named("rate").uniform(0.2, 0.9).item(), momentum=0.75)
+    returned: object = None
+    gradients = [draw.named(f"gradient {i}, worker {rank}").normal(steps.share * size) for i in range(steps.count)]
+    try:
+        for gradient in gradients:
+            tokens = torch.tensor(steps.tokens[rank], device=draw.device)
+            returned = answer(group, optimiser, mine, gradient, tokens)
+    except Waiting:
+        return group
+    return Worker(returned, mine.detach(), gradients, group.calls)
+
+
+def all_worked(answer: Answer, draw: Draw, steps: Steps) -> Worker:
+    """The worker of that rank after its steps. All run until they wait, then again with what they gave each other."""
+    size = len(steps.tokens)
+    known: list[list[torch.Tensor]] = [[] for _ in range(size)]
+    for _ in range(20 * steps.count):
+        found = [worked(answer, draw, steps, rank, known[rank]) for rank in range(size)]
+        waiting = [one for one in found if isinstance(one, OneOfSeveral)]
+        if not waiting:
+            return found[steps.rank]  # type: ignore[return-value]
+        if len(waiting) < size:
+            raise Fault(
+                f"Some workers wait in `{waiting[0].calls[-1][0]}` for others that never call it. All workers have to"
+                " make the same exchanges, those without tokens too."
+            )
+        for rank, result in enumerate(results_of([one.calls[-1] for one in waiting], steps.share)):
+            known[rank].append(result)
+    raise Fault("Your code makes more than 20 exchanges in a step; three are enough.")
+
+
+def stepped(answer: Answer, draw: Draw, steps: Steps) -> dict[str, torch.Tensor]:
+    """What the student's function returns at the last of these steps, and this worker's share after it."""
+    worker = all_worked(answer, draw, steps)
+    return {"the returned parameters": worker.returned, "this worker's share": worker.mine}  # type: ignore[dict-item]
+
+
+def sharded(
+    name: str, points: float, which: Callable[[Draw], list[Steps]], larger: bool = False, missed: str = ""
+) -> Aspect:
+    """The parameters after drawn steps. larger: one case more, of many workers with long shares."""
 
     def probe(answer, draw):
-        usual = {"result": counts(answer, draw, e, (2, 13), t, n)}
-        return usual | ({LARGER: counts(answer, draw.named(LARGER), *MUCH_LARGER)} if larger else {})
+        results = {}
+        for steps in which(draw):
+            for what, tensor in stepped(answer, draw.named(str(steps)), steps).items():
+                results[f"{what}, {steps}"] = tensor
+        further = {LARGER: many_workers} if larger else {}
+        return together(results, further, draw, lambda steps: stepped(answer, draw.named("larger"), steps))
 
-    return Aspect(name, points, probe, rtol=1e-6, atol=0.0, missed=missed)  # small models count beside large ones
-
-
-PIECES = "Check the pieces one by one: the blocks' matrices, the output layer, and the two products of attention."
-BACKWARD = "The backward pass makes two products for each product of the forward pass, those of attention included."
-FAR = "Here attention is most of the work: in each block a token meets t keys, and mixes t values, of width e in all."
-WORDS = "Here most of the work is the output layer: one matrix from e to n. Looking up an embedding multiplies nothing."
-
-flops_per_token = exercise(
-    "flops_per_token",
-    stars=2,
-    minutes=8,
-    aspects=(
-        operations("forward", 1.5, "forward", PIECES, larger=True),
-        operations("in training", 1, "training", BACKWARD, larger=True),
-        operations("a long context", 0.5, "forward", FAR, e=(4, 17), t=(1000, 5000), n=(3, 20)),
-        operations("a large vocabulary", 0.5, "forward", WORDS, e=(4, 17), t=(2, 5), n=(10_000, 60_000)),
-    ),
-)
-
-# ------------------------------------------------------------------------------------------------------ averaged
+    return Aspect(name, points, probe, missed=missed)
 
 
 def different(draw: Draw, count: int) -> list[int]:
@@ -510,180 +1029,212 @@ def different(draw: Draw, count: int) -> list[int]:
     return (draw.permutation(12)[:count] + 2).tolist()
 
 
-def averages_of(answer: Answer, gradients: list[list[torch.Tensor]], counts: list[int]) -> dict[str, torch.Tensor]:
-    """What the student's function returns, by parameter."""
-    names = [f"parameter {place}" for place in range(len(gradients[0]))]
-    return dict(zip(names, all_of(names, answer(gradients, list(counts))), strict=True))
+def unequal(draw: Draw) -> list[Steps]:
+    """Three workers, four and two, each with its own number of tokens."""
+    return [Steps(draw.number(0, w), different(draw.named(f"{w}"), w)) for w in (3, 4, 2)]
 
 
-def weighed(
-    name: str,
-    points: float,
-    counts_of: Callable[[Draw, int], list[int]],
-    *workers: int,
-    larger: bool = False,
-    missed: str = "",
-) -> Aspect:
-    """The averages of drawn gradients of so many workers. counts_of: draws how many tokens each has."""
-
-    def probe(answer, draw):
-        averages = {}
-        for count in workers:
-            own = draw.named(f"{count} workers")
-            counts = counts_of(own, count)
-            for which, average in averages_of(answer, drawn_gradients(own, count), counts).items():
-                averages[f"{which}, workers with {', '.join(map(str, counts))} tokens"] = average
-        further = {LARGER: many_workers} if larger else {}
-        return together(averages, further, draw, lambda given: averages_of(answer, *given))
-
-    return Aspect(name, points, probe, missed=missed)
+def equal(draw: Draw) -> list[Steps]:
+    """Three workers and two, with as many tokens each; and one alone."""
+    return [Steps(draw.number(0, w), [draw.named(f"{w}").number(2, 14)] * w) for w in (3, 2, 1)]
 
 
-def equal(draw: Draw, workers: int) -> list[int]:
-    """The same number of tokens for all."""
-    return [draw.number(2, 14)] * workers
+def without_tokens(draw: Draw) -> list[Steps]:
+    """This worker has no tokens, or another one has none."""
+    found = []
+    for w, own in ((3, True), (3, False)):
+        rank, tokens = draw.named(f"{own}").number(0, w), different(draw.named(f"{own}"), w)
+        tokens[rank if own else (rank + 1) % w] = 0
+        found.append(Steps(rank, tokens, share=4))
+    return found
 
 
-def one_without(draw: Draw, workers: int) -> list[int]:
-    """Different numbers of tokens, of which one is 0."""
-    counts = different(draw, workers)
-    counts[draw.number(0, workers)] = 0
-    return counts
+def several_steps(draw: Draw) -> list[Steps]:
+    """Two steps, and three."""
+    return [Steps(draw.number(0, 3), different(draw.named(f"{count}"), 3), count=count) for count in (2, 3)]
 
 
-def drawn_gradients(draw: Draw, workers: int) -> list[list[torch.Tensor]]:
-    """For each worker two gradients, (3, 2) and (4,)."""
-    return [[draw.normal(3, 2), draw.normal(4)] for _ in range(workers)]
+def many_workers(draw: Draw) -> Steps:
+    """Many workers with long shares."""
+    w = draw.number(9, 16)
+    return Steps(draw.number(0, w), draw.integers(1, 5000, w).tolist(), share=draw.number(300, 500))
 
 
-def many_workers(draw: Draw) -> tuple[list[list[torch.Tensor]], list[int]]:
-    """Gradients of many workers for five parameters, of up to three axes, and how many tokens each worker has."""
-    workers, width = draw.number(9, 16), draw.number(24, 48)
-    shapes = (), (width, 9), (70,), (2, 3, 4), (1, width)
-    gradients = [[draw.heavy(*shape) for shape in shapes] for _ in range(workers)]
-    return gradients, draw.integers(1, 5000, workers).tolist()
+def exchanged(answer: Answer, draw: Draw) -> torch.Tensor:
+    """Whether a step has one reduce-scatter and one all-gather."""
+    names = [name for name, _ in all_worked(answer, draw, Steps(draw.number(0, 3), different(draw, 3))).calls]
+    for name in ("reduce_scatter", "all_gather"):
+        if names.count(name) != 1:
+            raise Fault(f"A step needs one `{name}`; your code calls it {names.count(name)} times.")
+    return torch.tensor([1])
 
 
-def left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor] | torch.Tensor:
-    """The workers' own gradients after the call."""
-    gradients = drawn_gradients(draw, 3)
-    answer(gradients, different(draw, 3))
-    left = {f"worker {w}, parameter {p}": g for w, own in enumerate(gradients) for p, g in enumerate(own)}
-    return left or torch.zeros(0)
+def gradient_left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
+    """The worker's own gradient after each step."""
+    worker = all_worked(answer, draw, Steps(draw.number(0, 3), different(draw, 3), count=2))
+    return {f"the gradient after step {i + 1}": gradient for i, gradient in enumerate(worker.gradients)}
 
 
-SHARES = "A worker's mean times its number of tokens is its sum. All sums together, over all tokens, are the mean."
+SHARES = (
+    "A worker's mean times its number of tokens is its sum. The sum over all workers, divided by all tokens, is the"
+    " mean over the batch."
+)
 NO_TOKEN = "A worker without a token adds nothing to the sum, and nothing to the number of tokens."
-CHANGED = (
-    "Your call changes the workers' own gradients. Look for +=, *=, /=, an assignment to x[...], a method whose name"
-    " ends in _, or a call that changes a list, such as pop."
+LATER = (
+    "The first step is right and later ones are not. `mine.grad` still holds the gradient of the step before, and the"
+    " optimiser has its running mean."
 )
+CHANGED = "Your call changes the worker's own gradient. Look for *=, /=, or a method whose name ends in _."
 
-averaged = exercise(
-    "averaged",
-    stars=2,
-    minutes=6,
-    aspects=(
-        weighed("unequal shares", 1.5, different, 3, 4, 2, larger=True, missed=SHARES),
-        weighed("equal shares", 0.5, equal, 3, 2, 1),
-        weighed("a worker without a token", 0.5, one_without, 3, 2, missed=NO_TOKEN),
-        Aspect(LEFT_ALONE, 0.5, left_alone, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
-    ),
-)
-
-# ------------------------------------------------------------------------------------------------- fit_power_law
-
-Points = tuple[list[int], list[float]]
-
-
-def fitted(
-    name: str,
-    points: float,
-    measured: Callable[[Draw], Points],
-    missed: str = "",
-    also: Mapping[str, Callable[[Draw], Points]] | None = None,
-) -> Aspect:
-    """a and α for three drawn sets of sizes and losses, and for every further one of `also`."""
-
-    def laws(answer: Answer, *measurements: Points) -> dict[str, torch.Tensor]:
-        found = [numbers(("a", "alpha"), answer(*some)) for some in measurements]
-        return dict(zip(("a", "alpha"), torch.tensor(found, dtype=torch.float64).unbind(1), strict=True))
-
-    def probe(answer, draw):
-        results = laws(answer, *(measured(draw.named(f"{k}")) for k in range(3)))
-        return together(results, also or {}, draw, lambda measurements: laws(answer, measurements))
-
-    return Aspect(name, points, probe, missed=missed)
-
-
-def drawn_sizes(draw: Draw, count: int) -> list[int]:
-    """So many sizes, unevenly apart, each more than one and a half times the one before."""
-    return [int(100 * 10 ** (power + draw.uniform(0, 0.8).item())) for power in range(count)]
-
-
-def on_a_line(draw: Draw) -> Points:
-    """Three sizes with the losses of a power law."""
-    a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
-    sizes = drawn_sizes(draw, 3)
-    return sizes, [a * size**-alpha for size in sizes]
-
-
-def near_a_line(draw: Draw, sizes: list[int]) -> Points:
-    """These sizes, with losses off a power law by up to a tenth."""
-    a, alpha = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item()
-    off = draw.uniform(0.9, 1.1, len(sizes)).tolist()
-    return sizes, [a * size**-alpha * one for size, one in zip(sizes, off, strict=True)]
-
-
-def few_sizes(count: int) -> Callable[[Draw], Points]:
-    """So many sizes, from small to large, near a power law."""
-    return lambda draw: near_a_line(draw, drawn_sizes(draw, count))
-
-
-def in_another_order(draw: Draw) -> Points:
-    """Four sizes with the losses of a power law, neither from small to large nor the other way round."""
-    a, alpha, first = draw.uniform(3, 12).item(), draw.uniform(0.05, 0.3).item(), draw.number(0, 2)
-    small, *others = drawn_sizes(draw, 4)
-    sizes = [others[first], small, *others[:first], *others[first + 1 :]]
-    return sizes, [a * size**-alpha for size in sizes]
-
-
-def with_a_size_twice(draw: Draw) -> Points:
-    """Four models, of which two have the same size and different losses."""
-    sizes = drawn_sizes(draw, 3)
-    return near_a_line(draw, [sizes[0], sizes[1], sizes[1], sizes[2]])
-
-
-def many_sizes(draw: Draw) -> Points:
-    """Many sizes over ten orders of magnitude, from small to large, near a power law."""
-    return near_a_line(draw, sorted(int(10**power) for power in draw.uniform(2, 12, draw.number(40, 70)).tolist()))
-
-
-def rising(draw: Draw) -> Points:
-    """Losses that rise with the size: α is below 0."""
-    return drawn_sizes(draw, 3), draw.uniform(1, 2, 3).cumsum(0).tolist()
-
-
-PAIRS = "Here the sizes are unsorted, or one appears twice. Each loss belongs to the size at the same index."
-NEAREST = "These losses lie near a power law and not on it. The line of least squares takes all points into account."
-THROUGH = "Through two points there is one line: here the power law has to pass through both."
-
-fit_power_law = exercise(
-    "fit_power_law",
+sharded_step = exercise(
+    "sharded_step",
     stars=2,
     minutes=8,
     aspects=(
-        fitted("losses on a power law", 1, on_a_line),
-        fitted("losses near one", 1, few_sizes(5), NEAREST, {LARGER: many_sizes}),
-        fitted("sizes in any order", 0.5, in_another_order, PAIRS, {"with one size twice": with_a_size_twice}),
-        fitted("two sizes", 0.25, few_sizes(2), THROUGH),
-        fitted("losses that rise", 0.25, rising),
+        sharded("unequal numbers of tokens", 1.5, unequal, larger=True, missed=SHARES),
+        sharded("equal numbers of tokens", 0.5, equal),
+        sharded("a worker without tokens", 0.5, without_tokens, missed=NO_TOKEN),
+        sharded("several steps", 0.5, several_steps, missed=LATER),
+        Aspect("one reduce-scatter, one all-gather", 0.5, exchanged, side=True),
+        Aspect(LEFT_ALONE, 0.5, gradient_left_alone, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
+    ),
+)
+
+# ----------------------------------------------------------------------------------------------------- best_size
+
+Points = tuple[list[int], list[float]]
+NONE = -1.0  # what stands for None among the results
+
+
+def found_size(returned: object) -> float:
+    """The number that was returned, -1 for None."""
+    if returned is None:
+        return NONE
+    if isinstance(returned, torch.Tensor) and returned.numel() == 1:
+        returned = returned.item()
+    if isinstance(returned, bool) or not isinstance(returned, Real):
+        raise Fault(f"Your function has to return one number, or None; it returns {kind_of(returned)}.")
+    return float(returned)
+
+
+def minima(
+    name: str,
+    points: float,
+    curves: Callable[[Draw], list[Points]],
+    missed: str = "",
+    also: Mapping[str, Callable[[Draw], list[Points]]] | None = None,
+) -> Aspect:
+    """The best sizes of some drawn curves, and of every further set of curves of `also`."""
+
+    def sizes_of(answer: Answer, measured: list[Points]) -> dict[str, torch.Tensor]:
+        found = [found_size(answer(list(sizes), list(losses))) for sizes, losses in measured]
+        return {"the best sizes": torch.tensor(found, dtype=torch.float64)}
+
+    def probe(answer, draw):
+        return together(sizes_of(answer, curves(draw)), also or {}, draw, lambda measured: sizes_of(answer, measured))
+
+    return Aspect(name, points, probe, rtol=1e-4, atol=0.0, missed=missed)
+
+
+def drawn_sizes(draw: Draw, count: int) -> list[int]:
+    """So many sizes from small to large, unevenly apart, each about one and a half to three times the one before."""
+    steps = draw.uniform(0.4, 1.1, count)
+    steps[0] = draw.named("first").uniform(7, 16).item()
+    return [int(size) for size in steps.double().cumsum(0).exp().tolist()]
+
+
+def bowl(draw: Draw, sizes: list[int], place: float, noise: float = 0.0) -> Points:
+    """Losses on a parabola in ln N, whose minimum lies at this share of the way from the smallest size to the largest.
+
+    noise: by how much a loss may be off, as a share of the parabola's height at the nearer end.
+    """
+    low, high = math.log(min(sizes)), math.log(max(sizes))
+    best, curvature = low + place * (high - low), draw.uniform(0.03, 0.3).item()
+    floor = draw.uniform(1, 3).item()
+    off = noise * curvature * (min(place, 1 - place) * (high - low)) ** 2
+    losses = [
+        floor + curvature * (math.log(size) - best) ** 2 + off * error
+        for size, error in zip(sizes, draw.uniform(-1, 1, len(sizes)).tolist(), strict=True)
+    ]
+    return sizes, losses
+
+
+def on_parabolas(draw: Draw) -> list[Points]:
+    """Three sizes, four and five, with losses on a parabola; its minimum is not in the middle."""
+    place = draw.permutation(3).tolist()
+    return [
+        bowl(own, drawn_sizes(own, count), (0.3, 0.62, 0.7)[place[count - 3]])
+        for count in (3, 4, 5)
+        for own in [draw.named(f"{count}")]
+    ]
+
+
+def near_parabolas(draw: Draw) -> list[Points]:
+    """Six sizes with losses near a parabola, twice."""
+    return [bowl(own, drawn_sizes(own, 6), 0.4, 0.2) for own in (draw.named("one"), draw.named("two"))]
+
+
+def many_sizes(draw: Draw) -> list[Points]:
+    """Many sizes over ten orders of magnitude, near a parabola."""
+    sizes = sorted(int(10**power) for power in draw.uniform(2, 12, draw.number(40, 70)).tolist())
+    return [bowl(draw, sizes, 0.6, 0.2)]
+
+
+def mixed(draw: Draw) -> list[Points]:
+    """Five sizes, neither from small to large nor the other way round."""
+    sizes, losses = bowl(draw, drawn_sizes(draw, 5), 0.35, 0.2)
+    order = [2, 0, 4, 1, 3]
+    return [([sizes[i] for i in order], [losses[i] for i in order])]
+
+
+def several_seeds(draw: Draw) -> list[Points]:
+    """Four sizes, three losses each."""
+    sizes = [size for size in drawn_sizes(draw, 4) for _ in range(3)]
+    return [bowl(draw, sizes, 0.6, 0.2)]
+
+
+def some_without(draw: Draw) -> list[Points]:
+    """Six curves in drawn order: two with a minimum inside, two with one outside, two bent the other way."""
+    places = (0.35, 0.65, -0.3, 1.4, 0.4, 0.6)
+    curves = []
+    for number in draw.permutation(6).tolist():
+        own = draw.named(f"curve {number}")
+        sizes, losses = bowl(own, drawn_sizes(own, 5), places[number])
+        curves.append((sizes, [5 - loss for loss in losses] if number > 3 else losses))
+    return curves
+
+
+PAIRS = "Each loss belongs to the size at the same index; sizes come in any order, and a size may occur several times."
+NEAREST = "These losses lie near a parabola and not on it. Least squares takes all points into account."
+INSIDE = (
+    "Some of these curves fall or rise throughout, or have their highest point in the middle. Then the grid shows no"
+    " best size: the answer is None."
+)
+
+best_size = exercise(
+    "best_size",
+    stars=2,
+    minutes=8,
+    aspects=(
+        minima("losses on a parabola", 1, on_parabolas),
+        minima("losses near one", 1, near_parabolas, NEAREST, {LARGER: many_sizes}),
+        minima("sizes in any order", 0.5, mixed, PAIRS, {"with three losses a size": several_seeds}),
+        minima("no best size", 1, some_without, INSIDE),
     ),
 )
 
 LESSON = Lesson(
     "17_going_big",
     "Going big",
-    (scaled_scores_early, accumulated_gradients, checkpointed, flops_per_token, averaged, fit_power_law),
+    (
+        merge,
+        tiled_attention,
+        tiled_backward,
+        scaled_scores_early,
+        accumulated_gradients,
+        checkpointed,
+        sharded_step,
+        best_size,
+    ),
     predictions_of("17_going_big"),
 )

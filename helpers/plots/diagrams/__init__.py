@@ -12,7 +12,7 @@ from .before_transformers import gated_cell, two_readers, vector_or_memory, wait
 from .bert_flow import bert_flow
 from .drawing import Sheet
 from .inside import induction_circuit
-from .large import zero_shares
+from .large import ways_to_divide, zero_shares
 from .models import (
     block_norms,
     cache_growing,

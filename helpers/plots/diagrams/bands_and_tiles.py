@@ -1,4 +1,4 @@
-"""Diagrams of attention in a band and of a softmax in tiles: lesson 16."""
+"""Diagrams of attention in a band, lesson 16, and of a softmax in tiles, lesson 17."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def band_chunks() -> Sheet:
 
 
 def tiles_arriving() -> Sheet:
-    """Lesson 16: three tiles of two keys, and the running maximum and sum of one query."""
+    """Lesson 17: three tiles of two keys, and the running maximum and sum of one query."""
     tiles = ((1, 2), (4, 0), (3, 4))
     states = (("2", "1.37"), ("4", "1.20"), ("4", "2.57"))
     parts = (("2", "1.37"), ("4", "1.02"), ("4", "1.37"))
@@ -62,7 +62,7 @@ def tiles_arriving() -> Sheet:
 
 
 def tiles_in_memory() -> Sheet:
-    """Lesson 16: a tile of keys and values at a time in fast memory, and what is never written to slow memory."""
+    """Lesson 17: a tile of keys and values at a time in fast memory, and what is never written to slow memory."""
     sheet = Sheet.named("tiles-in-memory", 456)
     sheet.frame(180, 96, 348, 176, "empty")
     sheet.text(18, 26, "slow memory, large", 15, "start")

@@ -44,3 +44,45 @@ def _shares(sheet: Sheet, left: float, y: float, worker: int, divided: int) -> N
             sheet.box(own, y, wide / 2, high, kind, round=1)
             sheet.box(other, y, wide / 2, high, "frame", round=1)
         x += wide
+
+
+def ways_to_divide() -> Sheet:
+    """Lesson 17: which part of four layers, and of a batch, two workers have in four kinds of parallelism."""
+    sheet = Sheet.named("ways-to-divide", 432)
+    for panel, (title, below) in enumerate(
+        (
+            ("data parallel", "layers whole, batch halved"),
+            ("fully sharded (FSDP)", "gathered layer by layer"),
+            ("tensor parallel", "every matrix halved"),
+            ("pipeline parallel", "layers shared out"),
+        )
+    ):
+        left, top = 8 + 180 * (panel % 2), 14 + 212 * (panel // 2)
+        sheet.text(left + 82, top, title, anchor="middle")
+        for worker in range(2):
+            _layers(sheet, left + 40 + 84 * worker, top + 24, panel, worker)
+        sheet.text(left + 82, top + 184, below, SMALL, soft=True)
+    return sheet
+
+
+def _layers(sheet: Sheet, x: float, top: float, panel: int, worker: int) -> None:
+    """One worker around x: above, its rows of the batch; below, four layers, or its parts of them."""
+    wide, high = 64, 22
+    rows = 1 if panel < 2 else 2
+    for row in range(rows):
+        sheet.box(x, top + 6 + 12 * row, wide, 10, "green", round=1)
+    for layer in range(4):
+        y = top + 44 + 28 * layer
+        if panel == 0:
+            sheet.box(x, y, wide, high, "blue", round=1)
+        elif panel == 3:
+            sheet.box(x, y, wide, high, "blue" if layer // 2 == worker else "frame", round=1)
+        else:
+            own, other = (x + wide * (0.5 * half - 0.25) for half in (worker, 1 - worker))
+            sheet.box(own, y, wide / 2, high, "blue", round=1)
+            if panel == 1:
+                sheet.box(other, y, wide / 2, high, "frame", round=1)
+            elif worker == 0:
+                sheet.arrow((x + 4, y), (x + 80, y))
+    if panel == 3 and worker == 0:
+        sheet.arrow((x + wide / 2 + 2, top + 72), (x + 84 - wide / 2 - 2, top + 100))

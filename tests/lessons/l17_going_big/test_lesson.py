@@ -10,8 +10,10 @@ import torch
 from lesson_harness import numbers, printed
 
 from helpers.authoring.build.lesson_source import Answers, sources
-from helpers.data.recorded import recorded
-from helpers.parts import big, scaling
+from helpers.exercises.aspects import Fault
+from helpers.exercises.draw import Draw
+from helpers.lessons.l17_going_big.exercises import exchanged, no_square, whole_tiles, with_results
+from helpers.parts import big, scaling, tiles
 
 SOURCE = sources(["17_going_big"])[0]
 
@@ -22,29 +24,32 @@ def rows():
     return {line[:22].strip(): numbers(line[22:]) for line in lines}
 
 
-ROWS = ["plain attention", "fused attention", "bfloat16", "four parts", "checkpoints", "two processes"]
+ROWS = [
+    "plain attention", "tiles", "tiles, recomputed", "fused attention", "bfloat16", "four parts", "checkpoints",
+    "two processes", "sharded step",
+]  # fmt: skip
 
 
 def test_one_table_grows_by_a_row_with_each_change():
-    assert list(rows()) == [*ROWS, "sharded optimiser"]
+    assert list(rows()) == ROWS
     for seconds, tokens, _, _ in rows().values():
         assert tokens == pytest.approx(4 * 512 / seconds, rel=0.01)
     cells = nbformat.read(SOURCE.notebook, as_version=4).cells
     adding = [cell for cell in cells if cell.cell_type == "code" and re.search(r"\btable\.(measure|add)", cell.source)]
-    assert len(adding) == len(rows())
-    for count, (cell, name) in enumerate(zip(adding, rows(), strict=True), start=1):
-        shown = "".join(output.get("text", "") for output in cell.outputs)
-        assert name in shown and sum(other in shown for other in rows()) == count
+    shown = ["".join(output.get("text", "") for output in cell.outputs) for cell in adding]
+    assert [name for name in ROWS if any(name in text for text in shown)] == ROWS
+    assert all(text.count("new / old") == 1 for text in shown[1:-1])
 
 
-def test_each_change_keeps_fewer_bytes_and_only_sharding_changes_the_state():
+def test_each_change_but_the_first_tiles_keeps_no_more_bytes_and_only_sharding_changes_the_state():
     activations, state = ([row[column] for row in rows().values()] for column in (2, 3))
-    assert activations[:5] == sorted(activations[:5], reverse=True) and len(set(activations[:5])) == 5
-    assert activations[4:] == [activations[4]] * 3
+    assert activations[1] > activations[0] > 2 * activations[2]
+    assert activations[3:7] == sorted(activations[3:7], reverse=True) and len(set(activations[3:7])) == 4
+    assert activations[6:] == [activations[6]] * 3
     parameters = numbers(printed(SOURCE, "StepTable(tokens"))[-1]
     assert parameters == 923_136
-    assert state[:6] == [round(16 * parameters / 1e6, 1)] * 6
-    assert state[6] == round(12 * parameters / 1e6, 1)
+    assert state[:8] == [round(16 * parameters / 1e6, 1)] * 8
+    assert state[8] == round(10 * parameters / 1e6, 1)
 
 
 def test_without_matrices_about_four_blocks_of_them_less_is_kept():
@@ -52,6 +57,11 @@ def test_without_matrices_about_four_blocks_of_them_less_is_kept():
     assert round(one, 1) == 33.6
     assert rows()["plain attention"][2] - rows()["fused attention"][2] == pytest.approx(4 * one, rel=0.05)
     assert 4 * one > 0.5 * rows()["plain attention"][2]
+
+
+def test_your_tiles_are_pytorchs_attention_and_workers_agree_with_one():
+    assert "True" in printed(SOURCE, "tile=128)")
+    assert printed(SOURCE, "in_threads(worker, 2)").count("True") == 2
 
 
 def test_bfloat16_keeps_more_than_half_and_its_blocks_put_out_float32():
@@ -63,12 +73,6 @@ def test_bfloat16_keeps_more_than_half_and_its_blocks_put_out_float32():
 def test_a_block_keeps_twelve_vectors_a_token():
     kept = numbers(printed(SOURCE, "vectors a token and block"))
     assert 45 < kept[0] < 55 and round(kept[-1]) == 12
-
-
-def test_gpt2_fits_where_the_figure_says():
-    sizes = [numbers(line)[-1] for line in printed(SOURCE, "shapes = {").splitlines()]
-    small, medium, large, xl = sizes
-    assert small < 8 < medium < large < 24 and round(xl) == 40
 
 
 def test_bfloat16_stands_still_and_stops_counting():
@@ -83,63 +87,34 @@ def test_checkpoints_keep_four_megabytes_between_and_sixteen_at_the_peak():
     assert round(everything[0], -1) == 50 and round(again[0]) == 16 and round(again[1]) == 4
 
 
-def test_two_processes_find_the_gradient_of_one_and_a_plain_mean_of_unequal_shares_does_not():
-    text = printed(SOURCE, "worker_gradients, sizes")
-    plain, mine, other_plain, other_mine = (float(number) for number in re.findall(r"off by (\S+)", text))
-    assert plain < 1e-5 and mine < 1e-5 and other_mine < 1e-5 and other_plain > 1e-2
+def test_the_parabola_finds_the_laws_best_size_and_the_budget_is_divided_evenly():
+    lines = printed(SOURCE, "def law(N, C)").splitlines()
+    found = [numbers(line) for line in lines if "operations: parabola" in line]
+    parabola, law, ratio = (np.array([row[column] for row in found]) for column in (-3, -2, -1))
+    assert len(found) == 3 and abs(parabola / law - 1).max() < 0.05
+    assert ratio.min() > 20 and ratio.max() < 26
 
 
-def test_sharding_halves_what_the_optimiser_keeps():
-    text = printed(SOURCE, "divided = workers")
-    whole, half = (float(number) for number in re.findall(r"([\d.]+) MB(?: in each worker|$)", text, re.MULTILINE)[-2:])
-    assert whole == round(8 * 923_136 / 1e6, 2) and half == round(4 * 923_136 / 1e6, 2)
+def test_narrow_grids_are_noisy_and_wide_ones_too_low():
+    lines = printed(SOURCE, "for width in (2, 4, 16, 64)").splitlines()
+    rows = {2: lines[0], 4: lines[1], 16: lines[2], 64: lines[3]}
+    none = {width: int(re.search(r"none in +(\d+)", line)[1]) for width, line in rows.items()}
+    tail = {width: [float(x) for x in re.findall(r"\d\.\d\d", line)] for width, line in rows.items()}
+    assert none[2] > 10 and none[16] == none[64] == 0
+    spread = {width: high / low for width, (_, low, high) in tail.items()}
+    assert spread[2] > 1.5 > 1.3 > spread[4] > spread[16] > 1.05
+    assert tail[2][0] > 0.97 and tail[64][0] < 0.97, "the widest is too small"
 
 
-def test_chinchillas_formula_says_ninety_three_and_its_two_digits_allow_nearly_anything():
-    text = printed(SOURCE, "def best_ratio")
-    first, low, high, last = (int(number) for number in re.findall(r"(?::|to) +(\d+)", text))
-    assert first == 93 and low < 60 and high > 140 and last == 18
-
-
-def test_the_recorded_law_is_numpys_line_and_says_what_the_lesson_says():
-    run = recorded("scaling")
-    found, settings = run["result"], run["settings"]
-    sizes, losses = found["sizes"], found["held_out_nats"]
-    slope, height = np.polyfit(np.log(sizes[:-1]), np.log(losses[:-1]), 1)
-    predicted = np.exp(height + slope * np.log(sizes[-1]))
-    assert found["predicted"] == pytest.approx(predicted, abs=1e-3)
-    assert found["off_by"] == pytest.approx(predicted / losses[-1] - 1, abs=1e-3)
-    assert round(100 * found["off_by"], 1) == 1.8 and predicted > losses[-1], "within 3 %, and too high"
-    lower = [1 - after / before for before, after in zip(losses, losses[1:], strict=False)]
-    assert lower == sorted(lower)
-    offs = np.log(losses[:-1]) - (height + slope * np.log(sizes[:-1]))
-    assert offs[1] > 0 > max(offs[0], offs[2]), "the middle one above the line"
-    assert [big / small for small, big in zip(sizes, sizes[1:], strict=False)] == [4, 4, 4]
-    assert settings["bytes_read"] < run["data"]["training_bytes"], "each byte at most once, on average"
-    assert run["processor_seconds"] < 60 * 60, "half an hour on two cores"
-
-
-def test_a_repeated_run_differs_by_as_much_as_the_prediction_is_off():
-    result, again = recorded("scaling")["result"], [2.256, 2.070, 1.938, 1.811]
-    sizes = np.log(result["sizes"])
-    slope, height = np.polyfit(sizes[:3], np.log(again[:3]), 1)
-    assert f"{np.exp(height + slope * sizes[3]) / again[3] - 1:.1%}" == "-1.1%"
-    apart = [abs(new / old - 1) for new, old in zip(again, result["held_out_nats"], strict=True)]
-    assert f"{max(apart):.1%}" == "1.6%"
-
-
-def test_the_recorded_rates_are_the_best_of_those_tried():
-    run = recorded("scaling")
-    for size, rate in zip(run["result"]["sizes"], run["result"]["rates"], strict=True):
-        tried = {one["rate"]: one["held_out_nats"] for one in run["result"]["tried"] if one["parameters"] == size}
-        assert min(tried, key=tried.get) == rate
-    assert [point["parameters"] for point in run["curve"]] == run["result"]["sizes"]
+def test_the_kernel_keeps_the_mask_besides():
+    mask = 4 * 512**2 * 4 / 1e6
+    assert rows()["fused attention"][2] - rows()["tiles, recomputed"][2] == pytest.approx(mask, abs=0.11)
 
 
 def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_on_it():
     cells = nbformat.read(SOURCE.notebook, as_version=4).cells
     starts = [cell for cell in cells if cell.cell_type == "code" and "in_processes(" in cell.source]
-    assert len(starts) == 3
+    assert len(starts) == 1
     for cell in starts:
         assert "nbgrader" not in cell.metadata
         assert "if not workers.available():\n    print(" in cell.source
@@ -148,9 +123,66 @@ def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_o
 def test_the_hints_and_answers_count_right():
     assert 16 * 7 == 112 == 2 * 80 - 48, "GB: 7 billion parameters, two GPUs"
     assert 16 * 1000**2 * 4 == 64e6 and 4 * 64 == 256, "MB: one head, and four"
-    assert big.flops_per_token(2, 1, 3, 5)[0] == 2 * (48 + 10) + 12 + 12 == 116 + 24 == 140
-    assert big.averaged([[torch.tensor(2.0)], [torch.tensor(10.0)]], [3, 1]) == [torch.tensor(4.0)]
-    assert big.fit_power_law([1, math.exp(2)], [math.exp(3), math.exp(1)]) == pytest.approx((math.exp(3), 1))
+    assert big.best_size([1, math.exp(2), math.exp(4)], [5, 1, 5]) == pytest.approx(math.exp(2))
+    assert big.best_size([1, math.exp(2), math.exp(4)], [1, 5, 1]) is None and round(math.exp(2), 1) == 7.4
+
+
+def test_the_backward_pass_of_the_hint_gives_the_numbers_that_it_says():
+    q, k, v = torch.zeros(1, 1), torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [6.0]])
+    out, lse = tiles.tiled_attention(q, k, v, 2, causal=False)
+    assert out.item() == 4
+    to_q, to_k, to_v = tiles.tiled_backward(q, k, v, out, lse, torch.ones(1, 1), 1, causal=False)
+    assert (to_q.item(), to_k.tolist(), to_v.tolist()) == (2, [[0.0], [0.0]], [[0.5], [0.5]])
+    assert round(4 + math.log(1 + math.exp(-2)), 2) == 4.13
+
+
+# --------------------------------------------------------------------- the lesson's own tiles, against autograd
+
+
+@pytest.fixture(scope="module")
+def own():
+    return Answers(SOURCE)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(("t", "s", "tile"), [(9, 9, 4), (3, 11, 5), (1, 1, 1), (16, 16, 16)])
+def test_the_gradients_of_the_tiles_are_autograds_in_64_bits(own, t, s, tile, causal):
+    q, k, v = (normal(2, 3, n, 5, seed=seed, dtype=torch.float64) for seed, n in enumerate((t, s, s)))
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    seen = torch.ones(t, s, dtype=torch.bool).tril(s - t) if causal else None
+    goal = torch.nn.functional.scaled_dot_product_attention(*leaves, attn_mask=seen)
+    slope = normal(2, 3, t, 5, seed=7, dtype=torch.float64)
+    given = [x.detach() for x in leaves]
+    out, lse = own.make("tiled_attention")(*given, tile, causal)
+    torch.testing.assert_close(out, goal)
+    found = own.make("tiled_backward")(*given, out, lse, slope, tile, causal)
+    for mine, other in zip(found, torch.autograd.grad(goal, leaves, slope), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-10, atol=1e-10)
+
+
+def test_attention_that_goes_row_by_row_uses_no_tiles():
+    def row_by_row(q, k, v, tile):
+        rows = [torch.softmax(row @ k.mT, -1) @ v for row in q.split(1, dim=-2)]
+        return torch.cat(rows, dim=-2), None
+
+    with pytest.raises(Fault, match="loop over rows"):
+        whole_tiles()(row_by_row, Draw("tiles"))
+
+
+def test_a_matrix_of_all_pairs_is_noticed_in_the_backward_pass_too():
+    def whole(q, k, v, out, lse, slope, tile):
+        return (q @ k.mT).exp() @ v, k, v
+
+    with pytest.raises(Fault, match="all pairs at once"):
+        no_square(with_results)(whole, Draw("square"))
+
+
+def test_a_worker_that_sums_whole_gradients_everywhere_is_told_so():
+    def everywhere(group, optimiser, mine, gradient, tokens):
+        return group.all_reduce(gradient)
+
+    with pytest.raises(Fault, match="reduce_scatter"):
+        exchanged(everywhere, Draw("all"))
 
 
 # ----------------------------------------------------------------------------------- scores in half precision
