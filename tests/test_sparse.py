@@ -57,7 +57,6 @@ def test_what_makes_no_pattern_is_refused():
         lambda: sparse.attended_pairs("full", 7, 2),
         lambda: sparse.attended_pairs("dense", 8, 2),
         lambda: sparse.connected([]),
-        lambda: sparse.tiled_attention(*drawn((3, 2), (2, 2), (2, 2)), tile=2),
         lambda: sparse.raster(torch.zeros(1, 2, 2), 1),
     ):
         with pytest.raises(ValueError, match="."):
@@ -115,49 +114,6 @@ def test_the_gathered_fixed_pattern_is_that_of_its_masks(t, size):
     for heads, length in ((3, 12), (4, 13)):
         with pytest.raises(ValueError, match="do not fit"):
             sparse.fixed_attention(*drawn(*[(1, heads, length, 2)] * 3), 4)
-
-
-def partial(scores, values):
-    m = scores.amax(-1)
-    weights = torch.exp(scores - m.unsqueeze(-1))
-    return m, weights.sum(-1), weights @ values
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_merged_halves_are_the_whole(scale):
-    scores, values = drawn((2, 3, 10), (2, 10, 4))
-    scores = scale * scores
-    m, total, out = sparse.merge(partial(scores[..., :3], values[:, :3]), partial(scores[..., 3:], values[:, 3:]))
-    torch.testing.assert_close(m + total.log(), scores.logsumexp(-1), **NEAR)
-    torch.testing.assert_close(out / total.unsqueeze(-1), scores.softmax(-1) @ values, **NEAR)
-
-
-def test_nothing_seen_changes_nothing_and_twice_nothing_is_nothing():
-    some = partial(*drawn((2, 3), (2, 3, 4)))
-    none = torch.full((2,), -math.inf), torch.zeros(2), torch.zeros(2, 2, 4)[0]
-    some = (some[0], some[1], some[2][0])
-    for merged in (sparse.merge(some, none), sparse.merge(none, some)):
-        for mine, other in zip(merged, some, strict=True):
-            torch.testing.assert_close(mine, other)
-    for mine, other in zip(sparse.merge(none, none), none, strict=True):
-        assert torch.equal(mine, other)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize(
-    ("t", "s", "tile"), [(6, 6, 2), (6, 6, 4), (6, 6, 1), (6, 6, 50), (3, 8, 3), (1, 5, 2), (1, 1, 1)]
-)
-@pytest.mark.parametrize("scale", [1.0, 300.0])
-def test_tiles_are_softmax_attention(t, s, tile, causal, scale):
-    q, k, v = (x.requires_grad_() for x in drawn((2, 3, t, 5), (2, 3, s, 5), (2, 3, s, 5), scale=scale))
-    mask = torch.ones(t, s, dtype=torch.bool).tril(s - t) if causal else None
-    goal = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    found = sparse.tiled_attention(q, k, v, tile, causal)
-    torch.testing.assert_close(found, goal, rtol=1e-4, atol=1e-5 * scale)
-    grads = [torch.autograd.grad(y.sum(), (q, k, v)) for y in (found, goal)]
-    for mine, other in zip(*grads, strict=True):
-        # A softmax that has collapsed subtracts equal products of values and keys: what is left of them is rounding
-        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4 + 1e-6 * scale**2)
 
 
 def test_a_raster_goes_row_by_row():

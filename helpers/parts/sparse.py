@@ -1,9 +1,7 @@
-"""Attention that leaves pairs out (lesson 16), and attention that stores none (lesson 17).
+"""Attention that leaves pairs out (lesson 16).
 
-R. Child et al., "Generating long sequences with sparse transformers" (2019), sections 4.1 to 4.3, for the patterns;
-M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018), and T. Dao et al., "FlashAttention"
-(2022), section 3.1, for the tiles. b batch, t queries, s keys, h heads, d width of one head, w a window, l a stride.
-In a mask True means "may look", row i looks at column j.
+R. Child et al., "Generating long sequences with sparse transformers" (2019), sections 4.1 to 4.3. b batch, t positions,
+h heads, d width of one head, w a window, l a stride. In a mask True means "may look", row i looks at column j.
 """
 
 from __future__ import annotations
@@ -17,8 +15,6 @@ from torch import nn
 
 from .blocks import SelfAttention, Transformer, require_boolean
 from .multi_head import merge_heads, split_heads
-
-Partial = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # (m, ℓ, o), see `merge`
 
 
 def local_mask(t: int, w: int, device: torch.device | str | None = None) -> torch.Tensor:
@@ -124,48 +120,6 @@ def fixed_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, l: int) -
     seen = torch.arange(t, device=q.device).unsqueeze(1) >= torch.arange(l - 1, t, l, device=q.device)
     across = F.scaled_dot_product_attention(q[:, far], keys, values, attn_mask=seen)
     return torch.cat([within, across], dim=1)
-
-
-def merge(a: Partial, b: Partial) -> Partial:
-    """Two partial softmax results over different keys, as one over both.
-
-    Each is (m, ℓ, o): the largest score so far, (..., t); the sum of exp(score − m), (..., t); and the sum of
-    exp(score − m) · value, (..., t, d). Nothing seen yet is m = −∞, ℓ = 0, o = 0. In the end o/ℓ is the attention.
-    """
-    m = torch.maximum(a[0], b[0])
-    finite = m.masked_fill(m == -math.inf, 0.0)  # −∞ − (−∞) would be NaN
-    keep_a, keep_b = torch.exp(a[0] - finite), torch.exp(b[0] - finite)
-    total = keep_a * a[1] + keep_b * b[1]
-    return m, total, keep_a.unsqueeze(-1) * a[2] + keep_b.unsqueeze(-1) * b[2]
-
-
-def tiled_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tile: int, causal: bool = True) -> torch.Tensor:
-    """softmax(q kᵀ / √d) v, with no more than t · tile scores at a time.
-
-    q: (..., t, d). k, v: (..., s, d). tile: how many keys at once. causal: query i sees the keys up to i + s − t.
-    Returns (..., t, d). ValueError where a causal query would see nothing, s < t.
-    """
-    _require_one("a tile", tile)
-    t, s = q.shape[-2], k.shape[-2]
-    if causal and s < t:
-        raise ValueError(f"Causal attention of {t} queries needs at least as many keys, and there are {s}.")
-    places = torch.arange(t, device=q.device).unsqueeze(-1) + s - t
-    state = (
-        torch.full_like(q[..., 0], -math.inf),
-        torch.zeros_like(q[..., 0]),
-        torch.zeros_like(q[..., :1] * v[..., :1, :]),
-    )
-    for start in range(0, s, tile):
-        keys, values = k[..., start : start + tile, :], v[..., start : start + tile, :]
-        scores = q @ keys.mT / math.sqrt(q.shape[-1])
-        if causal:
-            later = torch.arange(start, start + keys.shape[-2], device=q.device) > places
-            scores = scores.masked_fill(later, -math.inf)
-        m = scores.amax(dim=-1)
-        weights = torch.exp(scores - m.masked_fill(m == -math.inf, 0.0).unsqueeze(-1))
-        state = merge(state, (m, weights.sum(dim=-1), weights @ values))
-    _, total, out = state
-    return out / total.unsqueeze(-1)
 
 
 # ------------------------------------------------------------------------------------- pictures as sequences of pixels

@@ -21,7 +21,7 @@
 # |---|---|
 # | **You will build** | attention in tiles with its backward pass, scores that do not overflow in half precision, gradient accumulation (which you fix), checkpointing, a step that is divided among workers, and a way to find the best size of a model for a budget |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: six exercises, 36.5 points, and three predictions |
+# | **It takes** | about 115 minutes: eight exercises, 36.5 points, and four predictions |
 # | **It computes** | for a few seconds in each cell that adds a row, seconds at most everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d

@@ -1,4 +1,4 @@
-"""Lesson 16's ways to save, beside what they save on: pairs that are left out, and scores that are not stored.
+"""Lesson 16's and 17's ways to save, beside what they save on: pairs that are left out, and scores that are not stored.
 
 Masks are made once and not measured.
 """
@@ -14,6 +14,7 @@ import torch.nn.functional as F
 
 from helpers.benchmarks.parts_speed.comparison import Comparison
 from helpers.parts import sparse
+from helpers.parts.tiles import tiled_attention
 
 SIDES = ("saving", "everything")
 T, H, D = 4096, 4, 16
@@ -49,10 +50,14 @@ def by_masks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=fixed_masks(q.shape[-2]))
 
 
+def tiles(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Attention a tile of keys at a time."""
+    return tiled_attention(q, k, v, TILE)[0]
+
+
 kernel = functools.partial(F.scaled_dot_product_attention, is_causal=True)
 band = functools.partial(sparse.banded_attention, w=WINDOW)
 blocks = functools.partial(sparse.fixed_attention, l=BLOCK)  # the fixed pattern, its blocks alone computed
-tiles = functools.partial(sparse.tiled_attention, tile=TILE)
 WAYS = {  # what saves, and what it saves on
     f"a window of {WINDOW}, against all scores written out": (band, written_out),
     f"a window of {WINDOW}, against PyTorch's causal kernel": (band, kernel),
