@@ -19,7 +19,7 @@ from helpers.theme import DIAGRAMS
 MERGES = [("l", "o"), ("lo", "w"), ("e", "s"), ("es", "t"), ("low", "est")]
 GRIDS = [{"*x*": torch.eye(3), "*w*′": -torch.rand(3, 4)}, {"*y*": torch.full((2, 3), -torch.inf)}]
 ARGUMENTS = {
-    "merges_on_a_word": ("lowest", MERGES),
+    "merges_in_two_orders": ("abc", [("b", "c"), ("a", "b")]),
     "number_grids": ("grids", "Grids of numbers", ["the", "loop", "ends"], GRIDS, [("*x*", 1, 2)]),
 }
 NAMES = [name for name, made in vars(diagrams).items() if inspect.isfunction(made)] + ["number_grids"]
@@ -149,15 +149,14 @@ def test_every_colour_of_a_diagram_follows_the_theme(name):
             assert kind == "drawn" or f".{kind}{{" in sheet, kind
 
 
-def test_the_merges_are_those_of_the_word():
-    words = repr(diagrams.merges_on_a_word("lowest", MERGES))
-    assert "merge 0 joins l and o: lo w e s t" in words
-    assert words.endswith("low and est: lowest. No other merge applies.")
-    assert "No merge applies" in repr(diagrams.merges_on_a_word(" a", MERGES))
-    shown = [text for text, _, _ in texts(ET.fromstring(diagrams.merges_on_a_word("lowest", MERGES).svg()))]
-    assert shown[:6] == list("lowest") and "lowest" in shown and "no other merge applies: 1 token" in shown
-    with pytest.raises(ValueError, match="1 to 16 characters"):
-        diagrams.merges_on_a_word("a" * 17, MERGES)
+def test_two_orders_of_merging_give_other_tokens():
+    words = repr(diagrams.merges_in_two_orders("abc", [("b", "c"), ("a", "b")]))
+    assert "Leftmost pair first: merge 1 joins a and b; the tokens are ab, c." in words
+    assert words.endswith("First learned first: merge 0 joins b and c; the tokens are a, bc.")
+    shown = [text for text, _, _ in texts(ET.fromstring(diagrams.merges_in_two_orders("lowest", MERGES).svg()))]
+    assert shown.count("tokens: lowest") == 2, "here the order makes no difference"
+    with pytest.raises(ValueError, match="1 to 8 characters"):
+        diagrams.merges_in_two_orders("a" * 9, MERGES)
 
 
 def test_the_merges_agree_with_the_finished_part():

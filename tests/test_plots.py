@@ -25,6 +25,15 @@ from helpers.theme import DIAGRAMS  # noqa: E402
 WORDS = ["the", "loop", "terminates", "when", "the", "function", "raises", "an", "exception"]
 
 ORDER = [4, 0, 6, 2, 8, 1, 3, 7, 5]
+TREE = [
+    [
+        plots.Candidate(0, "ein", -0.4, True),
+        plots.Candidate(0, "zwei", -1.2, True),
+        plots.Candidate(0, "acht", -3, False),
+    ],
+    [plots.Candidate(0, "tausend", -2.5, True), plots.Candidate(1, "hundert", -1.3, True)],
+    [plots.Candidate(1, "<stop>", -1.4, True), plots.Candidate(0, "<stop>", -2.6, True)],
+]
 FALL = (-torch.arange(300) / 60).exp()
 
 
@@ -71,6 +80,8 @@ PICTURES = {
     "joined": lambda: plots.heat_pair(
         numbers(9, 12), numbers(9, 12)[ORDER], (WORDS, [WORDS[i] for i in ORDER]), same_scale=True, joined=ORDER
     ),
+    "tree": lambda: plots.search_tree(TREE, "<start>"),
+    "tokens": lambda: plots.token_rows({"bytes": list("a·$x$·line"), "words": ["a", "·$x$", "·line"]}),
     "curves": lambda: plots.curves(
         {name: (range(1, 41), torch.arange(1, 41) ** (i / 7)) for i, name in enumerate("abcdefg")}, "x", "y", log="x"
     ),
@@ -373,3 +384,23 @@ def test_words_in_boxes_keep_their_ink_in_every_theme():
     boxed = {text.get_text(): text.get_color() for text in texts if text.get_bbox_patch()}
     assert {"[MASK] (b)", "c", "d (e)"} <= set(boxed) and "a" not in boxed
     assert set(boxed.values()) == {themed.IN_CELLS["black"]}
+
+
+def test_the_way_to_the_best_translation_is_thick_and_dropped_beginnings_are_crossed_out():
+    plots.search_tree(TREE, "<start>")
+    ax = plt.gca()
+    thick = [line for line in ax.lines if line.get_linewidth() > 2]
+    assert [line.get_linestyle() for line in ax.lines].count(":") == 1 and len(thick) == 3
+    assert [text.get_text().split()[0] for text in ax.texts if text.get_fontweight() == "bold"] == [
+        "zwei",
+        "hundert",
+        "<stop>",
+    ]
+    assert {text.get_text() for text in ax.texts} >= {"acht\n× −3.00", "<start>", "<stop>\n−1.40"}
+
+
+def test_a_row_of_tokens_has_a_cell_for_each():
+    plots.token_rows({"bytes": list("abc"), "words": ["ab", "c"]})
+    ax = plt.gca()
+    assert [patch.get_width() for patch in ax.patches] == [1, 1, 1, 2, 1]
+    assert [text.get_text() for text in ax.texts][:1] == ["bytes: 3 tokens"]

@@ -11,7 +11,7 @@ the axes first (`figure, ax = plt.subplots()`) and pass them in.
 from . import diagrams
 from .alignment import alignment
 from .bars import bars
-from .coloured_text import surprise
+from .coloured_text import surprise, token_rows
 from .curves import curves, loss_curve
 from .heads import arrow_chain, fold, head_grid
 from .hidden import hidden_words
@@ -20,6 +20,7 @@ from .mask_rows import mask_row
 from .number_grids import number_grids
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane
+from .search_tree import Candidate, search_tree
 from .sentence_map import sentence_map
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, png, use_course_style
 from .weights import colour_scale, heat, heat_pair

@@ -1,6 +1,8 @@
-"""Text with a colour behind every character."""
+"""Text with a colour behind every character, or behind every token."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,6 +14,7 @@ from .style import CENTRED, WEIGHTS, WIDTH, Numbers, as_array, lightness
 from .themed import IN_CELLS
 
 DARKEST = 10  # bits
+TINTS = ["#d8eaf6", "#fbe8c4", "#d3efe5", "#f4e0eb"]  # of neighbouring tokens; none means anything
 
 
 def surprise(text: str, bits: Numbers, across: int = 56) -> None:
@@ -46,3 +49,23 @@ def _drawn(character):
     if character == "\n":
         return "¶"
     return character if " " <= character <= "~" else "·"
+
+
+def token_rows(rows: Mapping[str, Sequence[str]]) -> None:
+    """The same text cut in several ways, one below the other; each token has a colour of its own and an edge.
+
+    rows  from what is written above a row to its tokens, as they are to be drawn.
+    """
+    across = max(sum(map(len, tokens)) for tokens in rows.values())
+    ax = plt.subplots(figsize=(WIDTH, 0.56 * len(rows) + 0.1))[1]
+    for row, (label, tokens) in enumerate(rows.items()):
+        ax.text(0, 2.2 * row + 0.72, f"{label}: {len(tokens)} tokens", fontsize=9, va="bottom")
+        left = 0
+        for k, token in enumerate(tokens):
+            box = {"facecolor": TINTS[k % len(TINTS)], "edgecolor": "#555555", "linewidth": 0.7}
+            ax.add_patch(Rectangle((left, 2.2 * row + 0.85), len(token), 1, **box))
+            look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": IN_CELLS["black"], "parse_math": False}
+            ax.text(left + len(token) / 2, 2.2 * row + 1.38, token, **look, **CENTRED)
+            left += len(token)
+    ax.set(xlim=(-0.2, across + 0.2), ylim=(2.2 * len(rows) - 0.2, -0.2))
+    ax.set_axis_off()

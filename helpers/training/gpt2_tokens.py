@@ -1,6 +1,7 @@
 """How OpenAI's vocabulary cuts texts, for lesson 11: python -m helpers.training.gpt2_tokens
 
-Nothing is trained. The vocabulary is looked for as ever: in the data folder, then on the Hub.
+Nothing is trained. The vocabulary is looked for as ever: in the data folder, then on the Hub. One sentence is cut by
+BERT's vocabulary as well, which MiniLM has taken over.
 """
 
 from __future__ import annotations
@@ -11,21 +12,23 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from helpers.data.datasets import gpt2_files
+from helpers.data.datasets import gpt2_files, minilm_files
 from helpers.data.recorded import FOLDER
 from helpers.data.toy.five_sentences import CODE, SENTENCES
 from helpers.parts.bpe import Tokenizer, byte_alphabet
+from helpers.parts.pieces import PieceTokenizer
 from helpers.training.common import Record
 
 TEXTS = (
     *("1234567890", "1999", "2024", "100000", "3.14159", "the", " the", "The", " The", "THE"),
     *("strawberry", " strawberry", "Strawberry", " STRAWBERRY", "the value of the", "the value of the "),
 )
+SENTENCE = "The Zürich tokenizer raises 12345 exceptions, doesn't it?"
 BUCKET = 2_000  # ranks that share one mean
 
 
-def found_with(tokenizer: Tokenizer) -> dict:
-    """All that is recorded of a vocabulary; tokens are written in the byte alphabet."""
+def found_with(tokenizer: Tokenizer, pieces: PieceTokenizer) -> dict:
+    """All that is recorded of GPT-2's vocabulary, and one sentence by BERT's; tokens are in the byte alphabet."""
     symbols = {place: symbol for symbol, place in tokenizer.vocabulary.items()}
 
     def cut(text: str) -> list[str]:
@@ -38,6 +41,9 @@ def found_with(tokenizer: Tokenizer) -> dict:
     return {
         "vocabulary": len(tokenizer),
         "cuts": {text: cut(text) for text in TEXTS},
+        "sentence": SENTENCE,
+        "sentence_cut_by": {"GPT-2": cut(SENTENCE), "BERT": pieces.pieces(SENTENCE)},
+        "pieces_of_bert": len(pieces),
         "sentences": {name: [len(tokenizer.encode(text)) for text in texts] for name, texts in sentences.items()},
         "four_digits": {"+".join(map(str, parts)): count for parts, count in four_digits.most_common()},
         "mean_bytes_by_rank": {str(k): round(statistics.mean(lengths[k : k + BUCKET]), 3) for k in starts},
@@ -51,12 +57,13 @@ def main(folder: Path = FOLDER) -> None:
     tokenizer = Tokenizer.from_folder(found.folder)
     if len(tokenizer) != 50_257:
         sys.exit("OpenAI's vocabulary is neither in the data folder nor on the Hub: `make data ARGS=gpt2` fetches it.")
+    pieces = PieceTokenizer.from_folder(minilm_files().folder)
     files = {
         name: hashlib.sha256((found.folder / name).read_bytes()).hexdigest() for name in ("vocab.json", "merges.txt")
     }
     record = Record("gpt2_tokens", {"name": "openai-community/gpt2", "sha256": files["merges.txt"]}, {"bucket": BUCKET})
     record.stop()
-    record.write(folder, found_with(tokenizer), [])
+    record.write(folder, found_with(tokenizer, pieces), [])
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@
 #
 # *What a model reads instead of letters*
 #
-# A language model reads numbers. Before that, a program cuts the text into pieces, called *tokens*, and looks each up
-# in a list; the model gets the places in the list and never sees a letter. In this lesson you build that program as
-# GPT-2 has it: it learns the pieces from a text, cuts any text into them without loss, and puts it together again. Then
-# you look at what the cut costs, and compare models that cut differently.
+# A language model never sees a letter. A program cuts the text into pieces, called **tokens**, and hands the model
+# their numbers. So a model may fail to count the letters of a word, or to add two numbers: the cuts hide them.
+#
+# You build that program as GPT-2 has it. It learns its pieces from a text, cuts any text without loss, and puts it
+# together again. Then you measure what the cuts cost.
 #
 # | | |
 # |---|---|
@@ -21,7 +22,8 @@
 # | **It takes** | about 70 minutes: five exercises, 13 points, and three predictions |
 # | **It computes** | for a few seconds a cell, on any laptop |
 #
-# One letter of [the table](../../site/notation.md) is enough: n is the size of the vocabulary.
+# In [the notation table](../../site/notation.md), n is the size of the vocabulary. What every check asks is on [the
+# page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -40,6 +42,7 @@ from helpers.lesson import start
 from helpers.parts import gpt2 as finished_gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.bpe import byte_alphabet as finished_alphabet
+from helpers.parts.bpe import encode as finished_encode
 from helpers.parts.bpe import merge_pair, split_pieces
 
 check = start("11_tokens")
@@ -47,33 +50,48 @@ check = start("11_tokens")
 # %% [markdown]
 # ## Words, bytes, and something between
 #
-# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words: one that is not in its list stays unknown. Lesson 9 took
-# single bytes: nothing is unknown, and sequences are long. GPT-2 takes the middle way ([Radford et al.,
+# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words: a word that is not in the list stays unknown. Lesson 9
+# took single bytes: nothing is unknown, and sequences are long. GPT-2 takes the middle way ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
-# 2.2). It starts from bytes, so that any text can be written, and joins those that often stand together, so that a
-# common word is one token. Here is one sentence in all three ways. The last uses the finished tokenizer of the small
-# GPT-2 that comes with the course; "·" is a space.
+# 2.2). It starts from bytes, and joins those that often occur together: that is a **merge**. With enough merges a
+# common word is one token.
 
-# %%
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Six rows, each the same sentence, The Zürich tokenizer raises 12345 exceptions, doesn't it?, cut into coloured tokens. Bytes: every letter is a token, ü is two. With more merges the tokens get longer, until exception and doesn are whole. GPT-2: still fewer, the number in two. BERT: in small letters, zurich whole, and pieces that continue a word marked."}}
 folder = gpt2_files("gpt2", places="embedded").folder
 tokenizer = Tokenizer.from_folder(folder)
+run = recorded("gpt2_tokens")
+published = run["result"]
 
 def shown_tokens(ids):
     return " | ".join(tokenizer.token(i) for i in ids)
 
-sentence = "The caller catches exceptions, doesn't it?"
-as_tokens = tokenizer.encode(sentence)
-print(f"{len(sentence.split())} words: ", " | ".join(sentence.split()))
-print(f"{len(sentence.encode())} bytes: ", *list(sentence.encode())[:14], "…")
-print(f"{len(as_tokens)} tokens:", shown_tokens(as_tokens))
-print("as ids:   ", *as_tokens)
+sentence, rows = published["sentence"], {}
+for count in (0, 30, 300, len(tokenizer.merges)):
+    ids = finished_encode(sentence, tokenizer.merges[:count], tokenizer.vocabulary)
+    rows[f"{count:,} merges" if count else "bytes"] = [tokenizer.token(i) for i in ids]
+for name in ("GPT-2", "BERT"):
+    rows[name] = [token.replace("Ġ", "·") for token in published["sentence_cut_by"][name]]
+plots.token_rows(rows)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each colour is a token. "·" is a space, and "Ã¼" are the two bytes of
+# ü. The first four rows use the small GPT-2 of the course, whose merges were learned on Python code. The last two are
+# recorded; BERT's "##" continues a word.
+#
+# </div>
+#
+# **The more merges, the fewer tokens, and what was frequent in the training text is whole first.** The small model
+# knows *exception*, and cuts *Zürich* into six. BERT, which learns its pieces in another way ([lesson
+# 14](../14_bert/14_bert.ipynb)), drops capitals and accents.
 
 # %% [markdown]
 # ## From text to bytes
 #
-# There is a practical matter first. Tokens are kept in text files, which people want to read. Bytes such as 0, 10 or 32
-# are a null, a new line and a space: they print badly, or not at all. So each of the 256 bytes gets a **printable
-# character** to stand for it.
+# Tokens are kept in text files, and bytes such as 0, 10 or 32 (a null, a new line and a space) print badly or not at
+# all. So each of the 256 bytes gets a **printable character** to stand for it.
 
 # %% [markdown]
 # <div class="card">
@@ -129,12 +147,12 @@ for text in ("Hello, world", "naïve\n", "→ 😀"):
 # ## Learning what to join
 #
 # **Byte-pair encoding** ([Sennrich, Haddow and Birch, 2016](https://aclanthology.org/P16-1162/), after a compression
-# method of [Gage, 1994](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM)) learns its tokens from a text
+# method of [Gage, 1994](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM)) learns its merges from a text
 # by counting. Count all pairs of neighbours; join the most frequent pair everywhere; count again. Each round makes one
 # new symbol, which takes part in the next.
 #
-# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. What
-# counts as a "word", GPT-2 settles with a pattern, which is given here as `split_pieces`. Note where the spaces go:
+# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. GPT-2
+# decides what counts as a word with a regular expression, given here as `split_pieces`. Note where the spaces go:
 
 # %% tags=["nbval-check-output"]
 print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
@@ -151,9 +169,8 @@ print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 #
 # In each round, count the pairs of neighbours in all words. A word counts as often as it occurs, and every place in it
 # counts, overlapping ones too: *aaa* holds (a, a) twice. Take the most frequent pair; of equally frequent ones take the
-# lexicographically smallest, in the order in which Python compares tuples. Append it to `merges`, and join it in every
-# word. Stop after `count` pairs, or as soon as no pair occurs at least twice. Do not call `Tokenizer` here, nor in the
-# next two exercises.
+# smallest tuple, as Python compares tuples. Append it to `merges`, and join it in every word. Stop after `count` pairs,
+# or as soon as no pair occurs at least twice. Do not call `Tokenizer` here, nor in exercises 3 and 4.
 #
 # <details><summary>Hint 1: neighbours</summary>
 #
@@ -198,8 +215,8 @@ def learn_merges(words, count):
 check(learn_merges)
 
 # %% [markdown]
-# First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words, without their
-# sign for the end of a word; then the prose of Python's manual, a quarter of a megabyte:
+# First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words, without
+# their sign for the end of a word; then the prose of Python's manual, a quarter of a megabyte:
 
 # %%
 four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
@@ -215,16 +232,16 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
 # %% [markdown]
-# The first merges of the manual are those of English in general. Among the last of the 120 are already some of this
-# text's own: *value*, *class*, *def*, and the end of *method*. GPT-2 has 50,000 merges, learned on web pages. With the
-# 256 bytes and one token for the end of a text that makes n = 50,257.
+# The first merges of the manual are those of English in general. Among the last of the 120 are some of this text's own:
+# *value*, *class*, *def*, and the end of *method*. GPT-2 has 50,000 merges, learned on web pages. With the 256 bytes
+# and one token for the end of a text that makes n = 50,257.
 #
 # ## Encoding
 #
-# A new text is cut into pieces by the pattern, a piece is spelled in bytes, and then its symbols are joined by the
-# merges that were learned. The encoder in the next exercise does so. It never fails, and decoding its ids gives every
-# text back. But for many words its tokens are not the ones that the model was trained on, and a text cut that way would
-# look strange to the model.
+# A new text is cut into pieces by the pattern, a piece is spelled in bytes, and its symbols are joined by the merges
+# that were learned. The encoder in the next exercise does so. It never fails, and decoding its ids gives every text
+# back. But many words are not cut as they were in the training text, so the model would meet tokens where it never saw
+# them.
 
 # %% [markdown]
 # <div class="card">
@@ -232,8 +249,8 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # **Exercise 3 · `encode`** &nbsp; fix · ★★★ · 10 minutes · 3.5 points
 #
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
-# the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are the symbols that would have
-# been left of it after the last round of `learn_merges`, had it been among the words. At the end no learned pair
+# the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those that `learn_merges`
+# would have left of it, had it been among the words of the training text. At the end no learned pair
 # remains in a piece, and nothing is joined across pieces. As with merges from `learn_merges`, no symbol is made before
 # its parts, and each in only one way.
 #
@@ -302,19 +319,10 @@ check(encode)
 #
 # </details>
 #
-# Here are the four merges of the example, applied to a word that is not among the four:
+# Once you have fixed it, unfold the next cell: it draws both ways of merging the piece of the hints.
 
-# %%
-plots.diagrams.merges_on_a_word("lowest", few)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** From top to bottom: one merge per step, with its place in the list, counted from 0. The word was
-# never seen, and yet it becomes two tokens that mean something. (All four merges apply here, and in this word any order
-# of joining gives the same two tokens. In *abc*, the piece of the hints, it does not.)
-#
-# </div>
+# %% tags=["hide-cell"]
+plots.diagrams.merges_in_two_orders("abc", [("b", "c"), ("a", "b")])
 
 # %%
 for text in ("The statement raises an exception.", "Transformers read 12,345 tokens.",
@@ -323,15 +331,13 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
     print(f"{len(text)} characters, {len(ids)} tokens:\n    {shown_tokens(ids)}")
 
 # %% [markdown]
-# What is frequent in the training text takes a token or two. What is rare in it falls into small pieces, down to single
-# bytes if need be, and nothing is ever *unknown*.
+# Common words cost a token or two; rare ones crumble, down to single bytes, and nothing is ever *unknown*.
 #
 # ## And back
 #
 # Join the symbols, turn each character into its byte, and read the bytes as UTF-8. The order matters: a token may end
-# **inside** a character (the smiley's four bytes may be four tokens), so bytes have to be joined before they are read.
-# And a model may write tokens in any order, so their bytes may form no character at all. Python's `decode` raises an
-# error then, unless you tell it what to do.
+# **inside** a character, so bytes are joined before they are read. And a model may write tokens in any order, so their
+# bytes may form no character at all. Python's `decode` raises an error then, unless you tell it what to do.
 
 # %% [markdown]
 # <div class="card">
@@ -341,9 +347,9 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
 # Return the text of the ids. A token may hold only a part of a character. Where bytes make no character, the text has
 # U+FFFD ("�") instead, exactly where Python's own `decode` puts it if asked to. Do not call `Tokenizer` here.
 #
-# <details><summary>Hint 1: two dicts turned round</summary>
+# <details><summary>Hint 1: two dicts reversed</summary>
 #
-# `vocabulary` leads from symbols to ids, `finished_alphabet()` from bytes to characters. You need both the other way.
+# `vocabulary` maps symbols to ids, `finished_alphabet()` bytes to characters. You need both inverses.
 #
 # </details>
 # <details><summary>Hint 2: bytes into text</summary>
@@ -385,13 +391,10 @@ print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 # ## What tokens cost
 #
 # Everything is counted in tokens: the window holds a fixed number of them, each one that is written costs a pass, and
-# providers charge for each. A model also *sees* in tokens. So it matters how a text is cut. The next cells show how
-# GPT-2's own vocabulary does it. The vocabulary is OpenAI's and no part of this course, so its cuts were recorded, with
-# the command that is printed.
+# providers charge for each. So it matters how a text is cut. The next cells show how GPT-2's own vocabulary does it. It
+# is OpenAI's and no part of this course, so we ran it once and saved the cuts; the command is printed.
 
 # %%
-run = recorded("gpt2_tokens")
-published = run["result"]
 print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
 
 def show_cuts(*texts):
@@ -402,10 +405,8 @@ def show_cuts(*texts):
 show_cuts("the", " the", "The", " The", "THE")
 
 # %% [markdown]
-# **Spaces and capitals.** These are five different ids, with five vectors that know nothing of each other at the start.
-# The model has to learn five times what *the* means. The forms with a space are the usual ones: in running text most
-# words follow a space, and of the 50,000 merges two thirds begin with one (the exact count is in the last line of this
-# section).
+# **Spaces and capitals.** These are five ids, with five vectors that know nothing of each other at the start. The forms
+# with a space are the usual ones, since in running text most words follow a space.
 
 # %% [markdown]
 # <div class="card">
@@ -435,11 +436,11 @@ print("\nthe 9,000 numbers of four digits:", published["four_digits"])
 check.prediction("cut_of_digits", cut_of_digits)
 
 # %% [markdown]
-# **Digits.** Frequent numbers are tokens of their own, others are cut wherever merges happen to meet. So the same digit
-# stands now alone, now inside a token, and the same token means tens in one number and hundreds in another. Adding two
-# numbers column by column, as we do, is hard to learn from such pieces. The first Llama cut every number into single
-# digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1); where and how digits are cut changes
-# how well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
+# **Digits.** Frequent numbers are tokens of their own; others are cut wherever merges happen to meet. So a 4 is
+# sometimes a token and sometimes half of one, and the same token means tens in one number and hundreds in another.
+# Adding two numbers column by column is hard to learn from such pieces. The first Llama cut every number into single
+# digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1), and where digits are cut changes how
+# well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
 #
 # **Spelling.** The same holds for letters:
 
@@ -448,28 +449,27 @@ show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
 
 # %% [markdown]
 # After a space, as in running text, the word is *one* id. Nothing in that number says which letters it has, or how many
-# r. A model has to infer the spelling from texts that spell the word out, and from its related forms and misspellings.
-# From GPT-2's embeddings alone, a probe could spell up to a third of the tokens exactly ([Itzhak and Levy,
-# 2022](https://arxiv.org/abs/2108.11193)). This is one reason why even very large language models have failed to count
-# the letters of a word. In capitals the same word is four other tokens.
+# r. A model has to infer the spelling from texts that spell the word out, and from its related forms. From GPT-2's
+# embeddings alone, a probe could spell up to a third of the tokens exactly ([Itzhak and Levy,
+# 2022](https://arxiv.org/abs/2108.11193)).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Prediction · `dearest_sentence`** &nbsp; 1 minute · no points
+# **Prediction · `costliest_sentence`** &nbsp; 1 minute · no points
 #
 # The same sentence in three languages. Which takes the most GPT-2 tokens?
 #
-# - **A.** The children are playing in the garden. (39 characters)
-# - **B.** Die Kinder spielen im Garten. (29 characters)
-# - **C.** 孩子们在花园里玩。 (9 characters)
+# - **A.** The children are playing in the garden.
+# - **B.** Die Kinder spielen im Garten.
+# - **C.** 孩子们在花园里玩。
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "dearest_sentence", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "costliest_sentence", "locked": false, "schema_version": 3, "solution": true, "task": false}
 ### BEGIN SOLUTION
-dearest_sentence = "C"
+costliest_sentence = "C"
 ### STUDENT GETS
-# dearest_sentence = ...    # "A", "B" or "C"
+# costliest_sentence = ...    # "A", "B" or "C"
 ### END SOLUTION
 
 # %% tags=["nbval-check-output"]
@@ -477,15 +477,14 @@ for language in ("English", "German", "Chinese"):
     tokens = published["sentences"][language][-1]
     print(f"{language:>8}: {tokens:>2} tokens  {SENTENCES[language][-1]}")
 
-# %% nbgrader={"grade": true, "grade_id": "check_dearest_sentence", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("dearest_sentence", dearest_sentence)
+# %% nbgrader={"grade": true, "grade_id": "check_costliest_sentence", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("costliest_sentence", costliest_sentence)
 
 # %% [markdown]
-# **Other languages.** A Chinese character is three bytes, and GPT-2's training text holds few of them, because pages in
-# other languages than English were removed on purpose ([Radford et al.,
+# **Other languages.** Most Chinese characters are three bytes, and GPT-2 learned few merges for them: pages in other
+# languages than English were removed from its text on purpose ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-# section 3.7). Hence few merges were learned for them. Five short sentences in five languages, each with the same
-# meaning, and five lines of Python:
+# section 3.7). Here are five short sentences in five languages, with the same meanings, and five lines of Python:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, GPT-2's tokens for five sentences: 35, 48, 82, 137 and 199, and 40 for five lines of Python. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
 texts = {**SENTENCES, "Python": CODE}
@@ -514,12 +513,12 @@ print("times as many tokens as in English:",
 #
 # **How to read it.** Left: how many tokens the same five sentences cost in five languages, and five lines of Python.
 # Right: tokens per byte, from near 0 (long tokens) to 1 (every byte alone). Russian and Hindi pay twice: each letter is
-# two or three bytes, and few of these bytes were joined.
+# two or three bytes, and fewer of these bytes were joined than in English.
 #
 # </div>
 #
-# By this count the same window holds less than a fifth as much in Hindi as in English, and the same text costs more
-# than five times as much. Over many languages the spread is wider still, up to fifteen times ([Petrov et al.,
+# By this count a window holds less than a fifth as much in Hindi as in English, and a text costs more than five times
+# as much. Over many languages the spread is up to fifteen times ([Petrov et al.,
 # 2023](https://arxiv.org/abs/2305.15425)).
 #
 # **A space at the end.** A prompt that ends in a space has a token too many:
@@ -534,55 +533,29 @@ for prompt in ("the value of the", "the value of the "):
     print(f"{prompt!r:>20}, and then: {',  '.join(best)}")
 
 # %% [markdown]
-# The space has been taken from the word that should follow. So all the tokens that begin with a space, two thirds of
-# the vocabulary in GPT-2's case, no longer fit, and the model has to go on from a space that stands alone. In its
-# training text, a lone space came only before rarer things: more white space, or words for whose beginning no merge
-# with a space was learned. The last two lines show what the course's small model expects after each prompt. Do not end
-# a prompt with a space.
-#
-# **Length against rank.** Merges build on merges, so tokens get longer as the list goes on:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Mean bytes of a token against its rank, logarithmic, for the vocabulary of the small model and for OpenAI's. Both curves rise; OpenAI's flattens at not quite seven bytes."}}
-own = [len(left + right) for left, right in tokenizer.merges]
-width = max(1, len(own) // 12)
-ranks = range(0, len(own) - width + 1, width)
-series = {"the small model's": ([k + width / 2 for k in ranks],
-                                [sum(own[k:k + width]) / width for k in ranks])}
-means, size = published["mean_bytes_by_rank"], run["settings"]["bucket"]
-series["OpenAI's"] = ([int(k) + size / 2 for k in means], list(means.values()))
-plots.curves(series, "rank of the merge", "mean bytes of its token", log="x")
-plt.ylim(0, 8)
-plt.show()
-print("OpenAI's merges that begin with a space:",
-      f"{published['words_with_a_space']:,} of 50,000")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each point is the mean length of the tokens of neighbouring ranks; the axis of ranks is
-# logarithmic. The small model's first point, a mean over many merges, is at three bytes; later merges make whole words,
-# and words do not get longer without end.
-#
-# </div>
+# The space has been taken from the word that should follow. After a word, a lone space is rare: there the space belongs
+# to the next token ([Measured further](../../site/further.md#lesson-11) counts them). So the model has to guess from a
+# beginning that it has seldom seen, and tokens that begin with a space, two thirds of GPT-2's vocabulary, no longer fit
+# well. The last two lines show what the course's small model expects after each prompt. Do not end a prompt with a
+# space.
 #
 # ## Comparing models that cut differently
 #
 # Lesson 9 measured in bits per byte. For token models one usually gives the
 # [perplexity](../../site/glossary.md#perplexity) of a token, $e^{\text{loss}}$: the number of equally likely tokens
-# that would be just as hard to guess. It depends on the tokens. The next experiment shows how. It takes the simplest of
-# models, which predicts each token by its frequency in the first four fifths of the manual, and measures it on the last
-# fifth, with 0 to 2,000 merges.
+# that would be just as hard to guess. It depends on the tokens. Take the simplest of models, which predicts each token
+# by its frequency in the first four fifths of the manual, and measure it on the last fifth, with 0 to 2,000 merges.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `perplexity_of_merges`** &nbsp; 1 minute · no points
 #
-# With 2,000 merges in place of none, the perplexity of a token …
+# How does the perplexity of a token change from 0 merges to 2,000?
 #
-# - **A.** falls, for the tokens are better;
-# - **B.** rises;
-# - **C.** stays about the same, for the text is the same.
+# - **A.** It falls: the tokens are better.
+# - **B.** It rises.
+# - **C.** It hardly changes: the text is the same.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "perplexity_of_merges", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -652,14 +625,14 @@ for merges, nats, tokens in measured:
     print(f"{merges:>5} merges: {bits_per_byte_of(nats, tokens, last):.2f} bits per byte")
 
 # %% [markdown]
-# The same models as above, in the other order: the more merges, the fewer bits. A table of frequencies that knows whole
-# words beats one that knows letters. Bits per byte says so; perplexity said the opposite. When two published models
-# have different tokenizers, compare them in this unit, never by perplexity or loss per token.
+# **The same models, in the opposite order**: the more merges, the fewer bits. A table of frequencies that knows whole
+# words beats one that knows letters. When two published models have different tokenizers, compare them in bits per
+# byte, never by perplexity or loss per token.
 #
 # ## Try your own
 #
 # The next cell cuts a text of yours with OpenAI's vocabulary if the data folder or the Hub has it (1.5 MB), and
-# otherwise with the small model's. It says which it took.
+# otherwise with the small model's.
 
 # %%
 found = gpt2_files("gpt2", weights=False)
@@ -680,7 +653,7 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 #
 # There is no such list: names, compounds, misspellings and numbers have no end, so some words would stay unknown. And
 # the table of tokens grows with n: in the smallest GPT-2 it is 38.6 of 124.4 million parameters already (lesson 12).
-# Rare tokens are also learned badly, since each is seen only a few times.
+#
 #
 # </details>
 # <details><summary>2. A token was hardly ever in the model's training text. What happens when you write it?</summary>
@@ -694,11 +667,8 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # <details><summary>3. Could a model do without tokens, and read bytes?</summary>
 #
 # Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention grows
-# with their square. Models that read bytes are catching up. ByT5 ([Xue et al.,
-# 2022](https://arxiv.org/abs/2105.13626)) reads them one by one, the Byte Latent Transformer ([Pagnoni et al.,
-# 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model. They spell better. They do not treat all languages alike: in
-# UTF-8 a letter of Hindi takes three bytes, and the lengths of the same text in two languages can differ more than
-# fourfold ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
+# with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the Byte Latent
+# Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model.
 #
 # </details>
 #
@@ -709,13 +679,7 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # - A. Radford et al., ["Language models are unsupervised multitask
 #   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 #   2019, section 2.2: why bytes, and why no merges across kinds of characters.
-# - P. Gage, ["A new algorithm for data compression"](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM),
-#   *C Users Journal* 12(2), 1994.
-# - A. Petrov et al., ["Language model tokenizers introduce unfairness between
-#   languages"](https://arxiv.org/abs/2305.15425), *NeurIPS* 2023.
 # - A. K. Singh and D. Strouse, ["Tokenization counts"](https://arxiv.org/abs/2402.14903), 2024: digits from the left or
 #   from the right.
-#
-# The tokens are there. The model behind them is the subject of the next lesson.
 #
 # **Next:** [lesson 12, *GPT-2*](../12_gpt2/12_gpt2.ipynb)

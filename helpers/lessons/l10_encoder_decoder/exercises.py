@@ -238,8 +238,8 @@ def long_block(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, to
 
 decoder_block = exercise(
     "DecoderBlock",
-    stars=3,
-    minutes=10,
+    stars=1,
+    minutes=8,
     forbidden={
         "FinishedDecoderBlock": FINISHED,
         "TransformerDecoderLayer": COMPARED,

@@ -19,7 +19,7 @@ from .models import (
     classifier_flow,
     encoder_decoder_flow,
     gpt2_flow,
-    merges_on_a_word,
+    merges_in_two_orders,
     teacher_forcing,
     teaching_and_writing,
 )

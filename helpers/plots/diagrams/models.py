@@ -194,8 +194,13 @@ def _letters(token: str) -> str:
     return token.replace(" ", "·").replace("Ġ", "·").replace("\n", "¶")
 
 
-def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[tuple[list[str], tuple[str, str] | None, int]]:
-    """(pieces, the pair that was merged, its place in the list) at the start and after each merge that applies."""
+def _replay(
+    word: str, merges: Sequence[tuple[str, str]], leftmost: bool = False
+) -> list[tuple[list[str], tuple[str, str] | None, int]]:
+    """(pieces, the pair that was merged, its place in the list) at the start and after each merge that applies.
+
+    Of several pairs the one that was learned first goes first; with leftmost, the one that stands first in the word.
+    """
     order = {tuple(pair): place for place, pair in reversed(list(enumerate(merges)))}
     pieces = list(word)
     steps: list[tuple[list[str], tuple[str, str] | None, int]] = [(pieces, None, -1)]
@@ -203,7 +208,7 @@ def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[tuple[list[str
         pairs = [pair for pair in zip(pieces, pieces[1:], strict=False) if pair in order]
         if not pairs:
             return steps
-        best = min(pairs, key=order.__getitem__)
+        best = pairs[0] if leftmost else min(pairs, key=order.__getitem__)
         merged, k = [], 0
         while k < len(pieces):
             step = 2 if tuple(pieces[k : k + 2]) == best else 1
@@ -213,43 +218,44 @@ def _replay(word: str, merges: Sequence[tuple[str, str]]) -> list[tuple[list[str
         steps.append((pieces, best, order[best]))
 
 
-def merges_on_a_word(word: str, merges: Sequence[tuple[str, str]]) -> Sheet:
-    """Lesson 11: byte-pair merges, replayed on a word until none applies.
+def merges_in_two_orders(word: str, merges: Sequence[tuple[str, str]]) -> Sheet:
+    """Lesson 11: byte-pair merges on a word, the leftmost pair first and the pair that was learned first.
 
-    word    up to 16 characters; a space at its front, or GPT-2's sign for one, is drawn as ·.
-    merges  pairs of tokens, the first learned first. The pair that was learned earliest goes first.
+    word    up to 8 characters; a space at its front, or GPT-2's sign for one, is drawn as ·.
+    merges  pairs of tokens, the first learned first.
     """
-    if not 0 < len(word) <= 16:
-        raise ValueError(f"A word of 1 to 16 characters can be drawn, and this one has {len(word)}.")
-    steps = _replay(word, merges)
-    told = "; ".join(
-        f"merge {place} joins {_letters(pair[0])} and {_letters(pair[1])}: {' '.join(map(_letters, pieces))}"
-        for pieces, pair, place in steps[1:]
+    if not 0 < len(word) <= 8:
+        raise ValueError(f"A word of 1 to 8 characters can be drawn, and this one has {len(word)}.")
+    ways = {"leftmost pair first": _replay(word, merges, True), "first learned first": _replay(word, merges)}
+    told = " ".join(
+        f"{name.capitalize()}: "
+        + "".join(f"merge {place} joins {_letters(pair[0])} and {_letters(pair[1])}; " for _, pair, place in steps[1:])
+        + f"the tokens are {', '.join(map(_letters, steps[-1][0]))}."
+        for name, steps in ways.items()
     )
+    longest = max(map(len, ways.values()))
     sheet = Sheet(
-        f"merges-{'-'.join(f'{ord(letter):x}' for letter in word)}-{len(steps)}",
-        f"Byte-pair merges on the word {_letters(word)}",
-        f"The word begins as its {len(word)} characters, {' '.join(map(_letters, word))}. "
-        + (f"Then {told}. No other merge applies." if told else "No merge applies."),
-        52 + 62 * (len(steps) - 1) + 34,
+        f"orders-{'-'.join(f'{ord(letter):x}' for letter in word)}-{longest}",
+        f"Byte-pair merges on the word {_letters(word)}, in two orders",
+        f"The word begins as its characters, {' '.join(map(_letters, word))}. {told}",
+        62 + 62 * longest,
     )
-    wide = min(34, 344 / len(word))
-    left = 180 - wide * len(word) / 2
-    for k, (pieces, pair, place) in enumerate(steps):
-        y, x = 28 + 62 * k, left
-        if pair:
-            sheet.arrow((180, y - 46), (180, y - 15))
-            sheet.text(172, y - 31, f"merge {place}", SMALL, "end", True)
-            sheet.text(188, y - 31, f"{_letters(pair[0])} + {_letters(pair[1])}", NORMAL, "start")
-        for piece in pieces:
-            span = wide * len(piece)
-            joined = pair is not None and piece == pair[0] + pair[1]
-            kind = "orange" if joined else "blue" if len(piece) > 1 else "plain"
-            sheet.box(x + span / 2, y, span - 3, 28, kind, words=_letters(piece))
-            x += span
-    count = len(steps[-1][0])
-    end = "1 token" if count == 1 else f"{count} tokens"
-    sheet.text(180, 28 + 62 * (len(steps) - 1) + 34, f"no other merge applies: {end}", SMALL, soft=True)
+    wide = min(34, 150 / len(word))
+    for middle, (name, steps) in zip((90, 270), ways.items(), strict=True):
+        sheet.text(middle, 16, name)
+        for k, (pieces, pair, place) in enumerate(steps):
+            y, x = 50 + 62 * k, middle - wide * len(word) / 2
+            if pair:
+                sheet.arrow((middle, y - 46), (middle, y - 15))
+                sheet.text(middle - 8, y - 31, f"merge {place}", SMALL, "end", True)
+                sheet.text(middle + 8, y - 31, f"{_letters(pair[0])} + {_letters(pair[1])}", NORMAL, "start")
+            for piece in pieces:
+                span = wide * len(piece)
+                joined = pair is not None and piece == pair[0] + pair[1]
+                kind = "orange" if joined else "blue" if len(piece) > 1 else "plain"
+                sheet.box(x + span / 2, y, span - 3, 28, kind, words=_letters(piece))
+                x += span
+        sheet.text(middle, 50 + 62 * (len(steps) - 1) + 34, f"tokens: {', '.join(map(_letters, steps[-1][0]))}", SMALL)
     return sheet
 
 

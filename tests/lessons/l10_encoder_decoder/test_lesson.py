@@ -5,6 +5,7 @@ import math
 import re
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -378,18 +379,28 @@ def test_the_stop_button_leaves_model_and_curve(capsys):
         assert torch.allclose(again.to_logits.weight, model.to_logits.weight)
 
 
-def test_the_stored_lesson_reaches_98_percent_and_looks_crosswise():
+def test_the_stored_lesson_reaches_97_percent_looks_crosswise_and_needs_what_it_looks_at():
     text = printed(SOURCE)
-    reached = re.search(r"exact match on ([\d,]+) unseen numbers: ([\d.]+)%", text)
-    assert int(reached[1].replace(",", "")) >= 1000 and float(reached[2]) >= 98
-    crossing = re.search(r"(\d+) numbers end in tens and units; for (\d+)%", text)
-    assert int(crossing[1]) >= 100 and int(crossing[2]) >= 80
+    reached = re.search(r"exact match on ([\d,]+) familiar numbers: ([\d.]+)%", text)
+    assert int(reached[1].replace(",", "")) >= 900 and float(reached[2]) >= 97
+    crossing = re.search(r"(\d+) of 300 numbers end in tens and units", text)
+    shares = re.search(r"crosswise: it looks in (\d+)%, it needs in (\d+)%", text)
+    assert int(crossing[1]) >= 100 and int(shares[1]) >= 80 and int(shares[2]) >= 80
 
 
 def test_the_stored_lesson_translates_few_numbers_when_most_words_are_right():
     """The truth of `early_numbers`."""
     found = re.findall(r"after 160 steps: (\d+)% of the (?:words|numbers) are right", printed(SOURCE))
     assert int(found[0]) > 70 and int(found[1]) < 40
+
+
+def test_the_stored_lesson_fails_on_recombined_numbers_and_no_search_can_mend_it():
+    """The truth of `new_place`."""
+    text = printed(SOURCE)
+    assert float(re.search(r"exact match on 300 recombined numbers: ([\d.]+)%", text)[1]) < 10
+    worse, wrong = map(int, re.search(r"than the right translation: (\d+) of (\d+)", text).groups())
+    moved = int(re.search(r"but only after tausend: (\d+)", text)[1])
+    assert worse == wrong and moved > wrong / 2
 
 
 def test_the_stored_table_punishes_certainty_most():
@@ -400,20 +411,25 @@ def test_the_stored_table_punishes_certainty_most():
     assert table[20] > table[3] > table[5.7] and table[3] == pytest.approx(1.27, abs=0.01)
 
 
-def test_the_stored_doubt_is_that_of_the_smoothing_and_goes_with_it():
-    text = printed(SOURCE)
-    reached, floor = map(float, re.search(r"steps of training: ([\d.]+), at least ([\d.]+)", text).groups())
+def further(line: str) -> str:
+    """What the one cell of *Measured further* printed whose source contains `line`."""
+    cells = [cell for cell in nbformat.read(SOURCE.further, as_version=4).cells if line in cell.source]
+    assert len(cells) == 1
+    return "".join(output.get("text", "") for output in cells[0].outputs)
+
+
+def test_the_stored_loss_stops_near_its_floor():
+    reached = float(re.search(r"mean loss of the last 100 steps: ([\d.]+)", printed(SOURCE))[1])
+    floor = float(re.search(r"least that is possible with smoothing 0.1: ([\d.]+)", printed(SOURCE))[1])
     assert floor < reached < floor + 0.05
     assert math.exp(-reached) == pytest.approx(0.5, abs=0.02), "a coin toss"
-    told = re.findall(r"100 steps with smoothing ([\d.]+): now ([\d.]+), loss ([\d.]+)", text)
+
+
+def test_the_stored_doubt_is_that_of_the_smoothing_and_goes_with_it():
+    told = re.findall(r"100 steps with smoothing ([\d.]+): now ([\d.]+), loss ([\d.]+)", further("twin"))
     sure = {float(smoothing): (float(p), float(loss)) for smoothing, p, loss in told}
-    assert abs(sure[0.1][0] - 0.9) < 0.02 and sure[0.1][1] >= floor
-    assert sure[0.0][0] > 0.97 and sure[0.0][1] < 0.05
-
-
-def test_the_stored_try_at_the_open_experiment_says_what_is_to_beat():
-    tried, own = re.search(r"([\d.]+) exact match. The lesson's own model has ([\d.]+)\.", printed(SOURCE)).groups()
-    assert float(tried) < float(own) and float(own) > 0.95
+    assert abs(sure[0.1][0] - 0.9) < 0.02 and sure[0.1][1] >= 0.67
+    assert sure[0.0][0] > 0.97 and sure[0.0][1] < 0.15
 
 
 def test_the_first_figure_crosses_where_german_does():

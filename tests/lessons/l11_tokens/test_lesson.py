@@ -1,5 +1,6 @@
 """Lesson 11: what tokens cost, and what the lesson says of it."""
 
+import itertools
 import json
 import math
 import re
@@ -10,10 +11,13 @@ from lesson_harness import printed
 
 from helpers.authoring.build.lesson_source import sources
 from helpers.data import store
+from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded
+from helpers.data.text import manual
 from helpers.data.toy.five_sentences import CODE, SENTENCES
 from helpers.exercises import load_lesson
 from helpers.parts import bpe, gpt2
+from helpers.parts.pieces import PieceTokenizer
 
 SOURCE = sources(["11_tokens"])[0]
 LESSON = load_lesson("11_tokens")
@@ -30,11 +34,12 @@ def test_a_model_that_knows_nothing_costs_log2_n_bits_a_token(text, n):
 PUBLISHED = recorded("gpt2_tokens")["result"]
 
 
-@pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt")
+@pytest.mark.needs("real data", "gpt2/vocab.json", "gpt2/merges.txt", "minilm/vocab.txt")
 def test_what_is_recorded_of_openais_vocabulary_is_what_its_files_say():
     from helpers.training.gpt2_tokens import found_with
 
-    found = found_with(bpe.Tokenizer.from_folder(store.folder() / "gpt2"))
+    folder = store.folder()
+    found = found_with(bpe.Tokenizer.from_folder(folder / "gpt2"), PieceTokenizer.from_folder(folder / "minilm"))
     assert json.loads(json.dumps(found)) == PUBLISHED
 
 
@@ -43,8 +48,8 @@ def test_the_predictions_are_true_of_the_record():
     lengths = [len(token) for token in cuts["1234567890"]]
     assert LESSON.prediction("cut_of_digits").truth == "D" and set(lengths) == {2, 3} and lengths != [3, 3, 3, 1]
     last = {language: sentences[language][-1] for language in ("English", "German", "Chinese")}
-    assert LESSON.prediction("dearest_sentence").truth == "C" and max(last, key=last.get) == "Chinese"
-    assert [len(SENTENCES[language][-1]) for language in last] == [39, 29, 9], "as the card says"
+    assert LESSON.prediction("costliest_sentence").truth == "C" and max(last, key=last.get) == "Chinese"
+    assert [len(SENTENCES[language][-1]) for language in last] == [39, 29, 9]
     assert last["Chinese"] > 2 * last["English"] and len(SENTENCES["Chinese"][-1].encode()) == 27
 
 
@@ -75,10 +80,24 @@ def test_what_the_prose_says_of_costs_is_in_the_record():
     assert lengths[0] < 5 < lengths[5] and 6.5 < lengths[-1] < 7
 
 
+def test_what_the_first_figure_says_of_the_sentence():
+    by = PUBLISHED["sentence_cut_by"]
+    assert PUBLISHED["pieces_of_bert"] == 30_522 and "zurich" in by["BERT"] and "##izer" in by["BERT"]
+    assert "".join(by["BERT"]).islower() and {"Ġ123", "45"} <= set(by["GPT-2"])
+    small = bpe.Tokenizer.from_folder(POCKET)
+    cut = [small.token(i) for i in small.encode(PUBLISHED["sentence"])]
+    assert {"·exception", "·doesn"} <= set(cut) and "".join(cut[1:7]) == "·ZÃ¼rich" and len(cut) > len(by["GPT-2"])
+
+
+def test_a_lone_space_seldom_follows_a_word():
+    tokenizer = bpe.Tokenizer.from_folder(POCKET)
+    tokens = [tokenizer.token(i) for i in tokenizer.encode(manual())]
+    after = [b == "·" for a, b in itertools.pairwise(tokens) if a[-1:].isalpha()]
+    assert sum(after) < 0.01 * len(after)
+
+
 def test_the_encoder_that_students_get_cuts_words_wrongly():
     """The cell under it shows that; as solved it shows that none is."""
-    from helpers.data.model_files import POCKET
-
     assert "0 of 8 words are cut wrongly" in printed(SOURCE)
     names = {"finished_alphabet": bpe.byte_alphabet, "split_pieces": bpe.split_pieces, "merge_pair": bpe.merge_pair}
     exec(SOURCE.given()["encode"], names)

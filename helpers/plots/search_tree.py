@@ -1,0 +1,61 @@
+"""A beam search, step by step: the beginnings that live on, and those that are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+
+from .style import CENTRED, COLOURS, HALO, WIDTH
+
+
+class Candidate(NamedTuple):
+    """A beginning with one more word."""
+
+    parent: int
+    """Its place in the step before; 0 in the first."""
+    word: str
+    score: float
+    """The logarithm of the probability of the whole beginning."""
+    kept: bool
+    """Among the best: it is extended in the next step, or finished."""
+
+
+def search_tree(steps: Sequence[Sequence[Candidate]], root: str) -> None:
+    """One column a step, the best candidate at the top; each is joined to the beginning that it extends.
+
+    steps  the candidates of each step, the kept ones and some of the dropped ones. Those are crossed out, and their
+           lines are dotted. The way to the best of those that nothing extends is thick.
+    root   what stands before the first step.
+    """
+    columns = [sorted(range(len(step)), key=lambda i, step=step: -step[i].score) for step in steps]
+    rows = [{i: row for row, i in enumerate(column)} for column in columns]
+    down = max(len(column) for column in columns)
+    ax = plt.subplots(figsize=(WIDTH, 0.42 * down + 0.35))[1]
+    winning = _way_to_the_best(steps)
+    for k, step in enumerate(steps):
+        for i, one in enumerate(step):
+            place, before = (k + 1, rows[k][i]), (k, rows[k - 1][one.parent] if k else 0)
+            best = i == winning.get(k)
+            look = {"linewidth": 2.6 if best else 1.1, "linestyle": "-" if one.kept else ":"}
+            ax.plot(*zip(before, place, strict=True), color=COLOURS[1] if best else "#666666", zorder=1, **look)
+            text = f"{one.word}\n{'' if one.kept else '× '}{one.score:.2f}".replace("-", "−")
+            weight = "bold" if best else "normal"
+            ink = "#000000" if one.kept else "#555555"
+            ax.text(*place, text, fontsize=7.5, fontweight=weight, color=ink, zorder=3, bbox=HALO, **CENTRED)
+    ax.text(0, 0, root, fontsize=7.5, zorder=3, bbox=HALO, **CENTRED)
+    ax.set(xlim=(-0.5, len(steps) + 0.5), ylim=(down - 0.45, -0.55))
+    ax.set_axis_off()
+
+
+def _way_to_the_best(steps):
+    """{step: place of the candidate on the way to the best complete one}."""
+    extended = {(k - 1, one.parent) for k, step in enumerate(steps) for one in step if k}
+    ends = [(k, i) for k, step in enumerate(steps) for i, one in enumerate(step) if one.kept and (k, i) not in extended]
+    k, i = max(ends, key=lambda end: steps[end[0]][end[1]].score)
+    way = {k: i}
+    while k:
+        k, i = k - 1, steps[k][i].parent
+        way[k] = i
+    return way
