@@ -109,7 +109,8 @@ plots.diagrams.gpt2_flow()
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: the eight most probable next tokens after two texts. After She danced with Mr. they are all names, Knightley first with a fifth; after def init self, the comma has almost nine tenths."}}
 def finished(name):
     """A finished model and the tokenizer of a folder, for now."""
-    return (finished_gpt2.load(folders[name], device()), Tokenizer.from_folder(folders[name]))
+    return (finished_gpt2.load(folders[name], device()),
+            Tokenizer.from_folder(folders[name]))
 
 pocket, tokenizer = finished("pocket_python")
 english, english_tokenizer = finished("pocket_english")
@@ -693,7 +694,7 @@ def attend_with_past(q, k, v, old_k=None, old_v=None):
     """Causal attention of new positions to each other and to those before them.
 
     q, k, v: (b, h, t, d), of the new positions. old_k, old_v: None, or (b, h, s − t, d).
-    Returns the output (b, h, t, d), and the keys and values of all s positions, (b, h, s, d).
+    Returns the output (b, h, t, d), and keys and values of all s positions, (b, h, s, d).
     """
     ### BEGIN SOLUTION
     if old_k is not None:
@@ -766,7 +767,7 @@ check(generate_cached)
 
 # %%
 class CachedAttention(nn.Module):
-    """The attention of a block: its own layers, your `attend_with_past`, and what that has returned."""
+    """The attention of a block, with your `attend_with_past` and what that has returned."""
 
     def __init__(self, layer):
         super().__init__()
@@ -1032,12 +1033,14 @@ for name, (prompt, seed) in begun.items():
         print(f"--- {name}, most probable\n{prompt}{cutter.decode(likely[0])}")
 
 # %% tags=["hide-input"]
-for run, unit in ((recorded("pocket_austen"), "chapters"), (recorded("pocket_gpt2"), "modules")):
+for run, unit in ((recorded("pocket_austen"), "chapters"),
+                  (recorded("pocket_gpt2"), "modules")):
     result, data = run["result"], run["data"]
     heads = result["heads"]
     print(f"{data['name']}: {run['settings']['parameters']:,} parameters,"
           f" {data['training_tokens']:,} tokens of training text;")
-    print(f"    {result['held_out_bits_per_byte']:.2f} bits per byte on {unit} that it has not read;"
+    print(f"    {result['held_out_bits_per_byte']:.2f} bits per byte on"
+          f" {unit} that it has not read;"
           f" strongest previous-token head {heads['previous_token']['weight']:.2f},"
           f" induction head {heads['induction_random']['weight']:.2f}")
 
