@@ -804,7 +804,7 @@ for kind, hard in (("random batches", False), ("hard negatives", True)):
     found[f"mean of words, {kind}"] = taught(MeanOfWords(speaker), hard)
     found[f"BERT, {kind}"] = taught(copy.deepcopy(speaker), hard)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "ALT"}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two bars for each of five ways. With hidden words only, both are at about one percent. The mean of words, trained with either kind of batch, finds under half among all 200 numerals and about nine tenths without the hard negative. BERT with random batches finds about seven tenths among all and every one without the hard negative. BERT with hard negatives finds every one both ways."}}
 figure, ax = plt.subplots(figsize=(6, 3.1))
 for k, (name, hatch) in enumerate((("among all 200", None), ("without the hard negative", "///"))):
     heights = [100 * shares[k] for shares in found.values()]
@@ -813,7 +813,7 @@ for k, (name, hatch) in enumerate((("among all 200", None), ("without the hard n
     ax.bar_label(bars, fmt="%.0f", padding=2, fontsize=8)
 ax.set_yticks(range(len(found)), list(found))
 ax.invert_yaxis()
-ax.set(xlabel="German numeral found (%)", xlim=(0, 112), title="TITLE")
+ax.set(xlabel="German numeral found (%)", xlim=(0, 112), title="Hard negatives teach the order of the words")
 ax.legend(loc="lower right", fontsize=8)
 plt.show()
 for name, (among_all, without) in found.items():
@@ -823,11 +823,17 @@ for name, (among_all, without) in found.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** CAPTION
+# **How to read it.** Share of 200 English numerals whose closest German one is right, among all 200 and without the number of
+# the same words. All four trainings take 150 steps and 64 pairs a step, from the same word vectors; one run each.
+# Guessing finds 0.5 %.
 #
 # </div>
 #
-# CLAIM
+# **The loss teaches the vectors, and the negatives decide what they hold.** From random batches, this model finds 72 %
+# of the numerals, and all of them once the number of the same words is taken away. So its only errors are the same
+# words in another order, which random batches rarely contain. With hard negatives it makes no error. The mean of words
+# cannot tell the two apart, whatever it is trained on. In three runs with other draws, random batches led to 69 to 98 %
+# and hard negatives to 100 % ([Measured further](../../site/further.md#lesson-14)).
 
 # %% [markdown]
 # ## Open a published model
@@ -876,9 +882,9 @@ for way, (first, five) in search["found"].items():
     print(f"{way:>24}: {first:.0%}, {five:.0%}")
 
 # %% [markdown]
-# SEARCH
-#
-# What does the vector hold of a sentence, and what not?
+# **On this prose, the published model finds more than counting words does.** It puts the right half first ten points more
+# often than **tf-idf**, which counts common words and gives rare ones more weight; the standard error of each share is
+# about 3 points. So these vectors are good for search. What do they hold of a sentence, and what not?
 
 # %% [markdown]
 # <div class="card">
