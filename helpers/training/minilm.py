@@ -1,9 +1,9 @@
 """What lesson 14 shows of all-MiniLM-L6-v2, measured once: python -m helpers.training.minilm
 
-Which sentences it holds for alike, how well it finds the second half of a paragraph, what its heads look at, its table of
-positions, and how well a linear layer on the frozen vectors of each block tells positive reviews of IMDb from negative
-ones. Nothing is trained but those layers. A
-few minutes on one core. Needs the model (`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`).
+Which sentences it holds for alike, how well it finds the second half of a paragraph, what its heads look at, its table
+of positions, and how well a linear layer on the frozen vectors of each block tells positive reviews of IMDb from
+negative ones. Nothing is trained but those layers. A few minutes on one core. Needs the model (`make data ARGS=minilm`)
+and IMDb (`make data ARGS=imdb`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def alike(model: Bert, tokenizer: PieceTokenizer) -> list[dict]:
 
 
 def halves() -> tuple[list[str], list[str]]:
-    """The first and the second halves of PARAGRAPHS paragraphs of the reference manual, of SHORTEST to LONGEST words."""
+    """First and second halves of PARAGRAPHS paragraphs of the reference manual, of SHORTEST to LONGEST words."""
     some = [split for split in map(str.split, manual().split("\n\n")) if SHORTEST <= len(split) <= LONGEST]
     picked = torch.randperm(len(some), generator=torch.Generator().manual_seed(0))[:PARAGRAPHS].tolist()
     firsts = [" ".join(some[k][: len(some[k]) // 2]) for k in picked]
@@ -96,7 +96,7 @@ def first_and_five(scores: torch.Tensor) -> list[float]:
 
 
 def search(model: Bert, tokenizer: PieceTokenizer) -> dict:
-    """For each first half of a paragraph, is its second half found: by common words, by tf-idf, by the model's vectors?"""
+    """How well the first half of a paragraph finds its second half: by common words, by tf-idf, by the vectors."""
     parts = halves()
     sets = [[set(words(text)) for text in part] for part in parts]
     count = Counter(word for part in sets for text in part for word in text)

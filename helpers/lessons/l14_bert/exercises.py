@@ -771,7 +771,6 @@ LESSON = Lesson(
                 gradient(0.5, belonging(4), also={"with a single pair": belonging(1)}),
                 any_device(0.5, belonging(4)),
             ),
-            forbidden=NO_BERT,
         ),
         Exercise(
             "LowRank",
