@@ -492,15 +492,17 @@ def parameters_of(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 # -------------------------------------------------------------------------------------------- contrastive_loss
 
 
-def belonging(b: int, e: int = 6, *, at: tuple[int, int] | None = (2, 9), per: float = 10) -> Inputs:
+def belonging(
+    b: int, e: int = 6, *, at: tuple[int, int] | None = (2, 9), per: float = 10, apart: float = 0.7
+) -> Inputs:
     """Vectors (b, e) of drawn lengths, near each of them its partner, and a temperature: a number in `at` over `per`.
 
-    at: None leaves the temperature to its default.
+    at: None leaves the temperature to its default. apart: how far partners are from each other.
     """
 
     def inputs(draw):
         first = draw.normal(b, e)
-        second = first + 0.7 * draw.normal(b, e)
+        second = first + apart * draw.normal(b, e)
         lengths = draw.uniform(0.3, 3, 2, b, 1)
         both = first * lengths[0], second * lengths[1]
         return both if at is None else (*both, draw.number(*at) / per)
@@ -764,7 +766,7 @@ LESSON = Lesson(
                 ),
                 values(
                     0.5,
-                    belonging(6, at=(5, 9), per=1000),
+                    belonging(8, at=(50, 60), per=10_000, apart=3),
                     name="small temperatures",
                     accepts="number",
                 ),

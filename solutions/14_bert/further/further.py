@@ -31,12 +31,12 @@ plots.use_course_style()
 run = recorded("minilm")["result"]
 
 # %% [markdown]
-# ## Hard negatives teach the order of words in every run
+# ## In three runs, BERT's text vectors hold the order of the words
 #
-# The lesson's contrastive training on English and German numerals, three times, with other initial weights, other
-# batches and other test numbers. With hard negatives, no run makes an error. With random batches, the runs differ: what
-# they ask for seldom, they teach by chance. The start matters too: from random weights, without hidden words first, the
-# same random batches teach the order better. So hard negatives are enough here, and not always needed.
+# The lesson's contrastive training on English and German numerals, with other initial weights, other batches and other
+# test numbers. Every run finds every numeral, though each has a hard negative with the same words in another order. It
+# makes no difference whether batches are random or contain the hard negatives, nor whether the model has learned hidden
+# words first.
 
 # %%
 twos = [
