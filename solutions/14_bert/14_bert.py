@@ -763,9 +763,10 @@ def contrastive_loss(first, second, temperature=0.05):
 check(contrastive_loss)
 
 # %% [markdown]
-# Now the model learns from 64 pairs at a time, English and German, with your loss. A baseline that cannot read the order
-# is trained in the same way: the mean of word vectors, without any block. The order is put to a hard test. Each tested
-# numeral has a **hard negative** among the 200, one that is easily taken for its partner: the number of the same words.
+# Now the model learns from 64 pairs at a time, English and German, with your loss. A baseline that cannot read the
+# order is trained in the same way: the mean of word vectors, without any block. The order is put to a hard test. Each
+# tested numeral has a **hard negative** among the 200, one that is easily taken for its partner: the number of the same
+# words.
 
 # %%
 class MeanOfWords(nn.Module):
@@ -814,8 +815,9 @@ for name, (among_all, without) in found.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Share of 200 English numerals whose closest German one is right, among all 200 and without the hard
-# negative. Both contrastive trainings take 150 steps, from the same word vectors; one run each. Guessing finds 0.5 %.
+# **How to read it.** Share of 200 English numerals whose closest German one is right, among all 200 and without the
+# hard negative. Both contrastive trainings take 150 steps, from the same word vectors; one run each. Guessing finds 0.5
+# %.
 #
 # </div>
 #
@@ -920,8 +922,8 @@ check.prediction("closer_pair", closer_pair)
 #
 # **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
 # meaning in different words (pair 6; pair 7 less clearly). But who gave and who received hardly changes the vector
-# (pair 0), and two sentences that differ by a *not* are as close as two that mean the same (pairs 2 and 5). A model that
-# can read the order, as the one of the numerals does, need not use it for its vector of the text.
+# (pair 0), and two sentences that differ by a *not* are as close as two that mean the same (pairs 2 and 5). A model
+# that can read the order, as the one of the numerals does, need not use it for its vector of the text.
 #
 # [Measured further](../../site/further.md#lesson-14) looks at the heads of this model, and at which block is best to
 # read from.

@@ -157,7 +157,7 @@ def test_the_published_model_finds_halves_of_paragraphs_better_than_common_words
 
 
 def test_merging_changes_nothing_and_the_update_does():
-    told = printed(SOURCE, "def with_low_rank")
+    told = printed(SOURCE, "updates = [p for p")
     update, merging = re.search(r"by the update: ([\d.]+); by merging: ([\de.-]+)", told).groups()
     assert float(update) > 0.5 and float(merging) < 1e-4
 
@@ -167,7 +167,7 @@ def test_the_counts_are_those_of_the_paper_and_of_lora():
     for count in ("109,482,240", "335,141,888", "22,713,216"):
         assert told.count(f" {count} by") == 2
     assert " 52% of them" in told
-    assert "73,728 weights, 0.32% of the model" in printed(SOURCE, "def with_low_rank")
+    assert "73,728 weights, 0.32% of the model" in printed(SOURCE, "updates = [p for p")
 
 
 def test_what_decides_a_word_may_stand_to_its_right():
