@@ -87,11 +87,11 @@ def test_a_half_is_found_where_its_own_partner_is_strictly_closest():
     assert minilm.first_and_five(scores) == [0.3333, 1.0], "a tie counts as a miss"
 
 
-def test_the_search_compares_three_ways_on_the_same_halves(folder, tokenizer, monkeypatch):
+def test_the_search_compares_three_ways_on_the_same_halves(tokenizer, monkeypatch):
     monkeypatch.setattr(minilm, "PARAGRAPHS", 6)
     firsts, seconds = minilm.halves()
     assert len(firsts) == len(seconds) == 6
     assert all(20 <= len(text.split()) <= 60 for text in firsts + seconds)
-    found = minilm.search(bert.load(folder), tokenizer)
+    found = minilm.search(Bert(BertConfig(len(tokenizer), 128, 12, 3, 2)).eval(), tokenizer)
     assert found["paragraphs"] == 6 and len(found["found"]) == 3
     assert all(0 <= first <= five <= 1 for first, five in found["found"].values())
