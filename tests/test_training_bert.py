@@ -80,3 +80,18 @@ def test_the_means_of_a_text_do_not_depend_on_the_texts_beside_it(folder, tokeni
     together = minilm.means(model, tokenizer, texts, 24)
     alone = torch.cat([minilm.means(model, tokenizer, [text], 24) for text in texts], dim=1)
     torch.testing.assert_close(together, alone)
+
+
+def test_a_half_is_found_where_its_own_partner_is_strictly_closest():
+    scores = torch.tensor([[0.9, 0.1, 0.2], [0.5, 0.5, 0.1], [0.8, 0.7, 0.1]])
+    assert minilm.first_and_five(scores) == [0.3333, 1.0], "a tie counts as a miss"
+
+
+def test_the_search_compares_three_ways_on_the_same_halves(tokenizer, monkeypatch):
+    monkeypatch.setattr(minilm, "PARAGRAPHS", 6)
+    firsts, seconds = minilm.halves()
+    assert len(firsts) == len(seconds) == 6
+    assert all(20 <= len(text.split()) <= 60 for text in firsts + seconds)
+    found = minilm.search(Bert(BertConfig(len(tokenizer), 128, 12, 3, 2)).eval(), tokenizer)
+    assert found["paragraphs"] == 6 and len(found["found"]) == 3
+    assert all(0 <= first <= five <= 1 for first, five in found["found"].values())

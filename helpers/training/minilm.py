@@ -1,13 +1,16 @@
 """What lesson 14 shows of all-MiniLM-L6-v2, measured once: python -m helpers.training.minilm
 
-Which sentences it holds for alike, what its heads look at, its table of positions, and how well a linear layer on the
-frozen vectors of each block tells positive reviews of IMDb from negative ones. Nothing is trained but those layers. A
-few minutes on one core. Needs the model (`make data ARGS=minilm`) and IMDb (`make data ARGS=imdb`).
+Which sentences it holds for alike, how well it finds the second half of a paragraph, what its heads look at, its table
+of positions, and how well a linear layer on the frozen vectors of each block tells positive reviews of IMDb from
+negative ones. Nothing is trained but those layers. A few minutes on one core. Needs the model (`make data ARGS=minilm`)
+and IMDb (`make data ARGS=imdb`).
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +20,7 @@ import torch.nn.functional as F
 from helpers.data import store
 from helpers.data.datasets import classifier_reviews, minilm_files
 from helpers.data.recorded import FOLDER
-from helpers.data.text import manual, sentences
+from helpers.data.text import manual, sentences, words
 from helpers.data.toy.reviews import reviews
 from helpers.parts import bert
 from helpers.parts.bert import Bert, PieceTokenizer
@@ -47,6 +50,7 @@ PRONOUNS = [  # subject, another noun, and which of the two "it" means
 ]
 CARD = "This is an example sentence"
 T_MAX, TRAIN, TEST, HELD = 128, 1000, 2000, 250
+PARAGRAPHS, SHORTEST, LONGEST = 300, 40, 120  # to search in; and their words
 DRAWS = 3  # training parts of TRAIN reviews each
 LONG, TEXTS = 300, 20  # tokens of a long review, and how many of them
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -75,6 +79,43 @@ def alike(model: Bert, tokenizer: PieceTokenizer) -> list[dict]:
         overlap = len(words[0] & words[1]) / len(words[0] | words[1])
         rows.append({"a": a, "b": b, "cosine": round((x[0] @ x[1]).item(), 3), "overlap": round(overlap, 2)})
     return rows
+
+
+def halves() -> tuple[list[str], list[str]]:
+    """First and second halves of PARAGRAPHS paragraphs of the reference manual, of SHORTEST to LONGEST words."""
+    some = [split for split in map(str.split, manual().split("\n\n")) if SHORTEST <= len(split) <= LONGEST]
+    picked = torch.randperm(len(some), generator=torch.Generator().manual_seed(0))[:PARAGRAPHS].tolist()
+    firsts = [" ".join(some[k][: len(some[k]) // 2]) for k in picked]
+    return firsts, [" ".join(some[k][len(some[k]) // 2 :]) for k in picked]
+
+
+def first_and_five(scores: torch.Tensor) -> list[float]:
+    """How often row i has its largest score in column i, and how often among its five largest. scores: (b, b)."""
+    place = (scores >= scores.diagonal().unsqueeze(1)).sum(dim=1)  # a tie counts as a miss
+    return [round((place <= best).float().mean().item(), 4) for best in (1, 5)]
+
+
+def search(model: Bert, tokenizer: PieceTokenizer) -> dict:
+    """How well the first half of a paragraph finds its second half: by common words, by tf-idf, by the vectors."""
+    parts = halves()
+    sets = [[set(words(text)) for text in part] for part in parts]
+    count = Counter(word for part in sets for text in part for word in text)
+    places = {word: place for place, word in enumerate(count)}
+    found = torch.zeros(2, len(parts[0]), len(places))
+    for half, part in enumerate(sets):
+        for k, text in enumerate(part):
+            found[half, k, [places[word] for word in text]] = 1.0
+    common = found[0] @ found[1].T
+    sizes = found.sum(dim=-1)
+    rare = torch.tensor([math.log(2 * len(parts[0]) / count[word]) for word in places])
+    weighted = F.normalize(found * rare, dim=-1)
+    vectors = [F.normalize(means(model, tokenizer, part)[-1], dim=-1) for part in parts]
+    ways = {
+        "word overlap (Jaccard)": common / (sizes[0].unsqueeze(1) + sizes[1] - common),
+        "tf-idf": weighted[0] @ weighted[1].T,
+        "all-MiniLM-L6-v2": vectors[0] @ vectors[1].T,
+    }
+    return {"paragraphs": len(parts[0]), "found": {way: first_and_five(scores) for way, scores in ways.items()}}
 
 
 def some_sentences() -> list[str]:
@@ -245,6 +286,7 @@ def main() -> None:
     result = {
         "card": [round(v, 4) for v in card[:5].tolist()],
         "pairs": alike(model, tokenizer),
+        "search": search(model, tokenizer),
         "heads": scores,
         "previous_head": previous_head(model, tokenizer, shown[0][0], shown[0][1], long),
         "example": {

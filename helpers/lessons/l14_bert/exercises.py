@@ -1,4 +1,4 @@
-"""Lesson 14: BERT, its words in pieces, what it is asked, its weights, and one new layer for each task.
+"""Lesson 14: BERT, its words in pieces, what it is asked, the loss that teaches vectors of whole texts, and LoRA.
 
 Probes take drawn vocabularies and tiny random configurations in which no two sizes are alike; never a trained model.
 What is random is described by shares, rounded so coarsely that chance cannot show.
@@ -6,19 +6,18 @@ What is random is described by shares, rounded so coarsely that chance cannot sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import torch
 
-from helpers.exercises.aspects import Fault, Inputs, Via, any_device, gradient, input_left_alone, kind_of, values
+from helpers.exercises.aspects import Fault, Inputs, Via, any_device, gradient, kind_of, values
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import Answer, Aspect, Collected, Exercise, Kind, Lesson, Probe
+from helpers.exercises.exercise import Answer, Aspect, Collected, Exercise, Kind, Lesson
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import with_larger
-from helpers.lessons.l12_gpt2.exercises import Shapes, a_module, named_numbers, names_of
+from helpers.lessons.l12_gpt2.exercises import Shapes, a_module, names_of
 
 NOT_ASKED = -100
 
@@ -143,68 +142,6 @@ def long_words(cut: Answer, draw: Draw) -> dict[str, torch.Tensor]:
         "at 100 and 101 characters, when no limit is given": ([a * 100, a * 101], vocabulary),
     }
     return pieces_of(cut, groups)
-
-
-# -------------------------------------------------------------------------------------------------- pair_input
-
-
-def ids_and_segments(returned: object) -> dict[str, torch.Tensor]:
-    """Two lists of integers, as tensors. Fault says what came instead."""
-    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        raise Fault(f"Your function has to return two lists, ids and segments; it returns {kind_of(returned)}.")
-    tensors = {}
-    for name, part in zip(("ids", "segments"), returned, strict=True):
-        part = part.tolist() if isinstance(part, torch.Tensor) else part
-        if not isinstance(part, (list, tuple)) or not all(isinstance(i, Integral) for i in part):
-            raise Fault(f"Your {name} have to be a list of integers; they are {kind_of(part)}.")
-        tensors[name] = torch.tensor([int(i) for i in part], dtype=torch.int64)
-    return tensors
-
-
-Case = tuple[str, int, int | None, int]  # its label, len(a), len(b) or None, t_max
-
-
-def joined(*cases: Case, ties: Case | None = None) -> Probe:
-    """ids and segments for texts of these lengths.
-
-    In `cases` it never matters which of two equally long texts is cut: texts that become equally long lose an even
-    number of tokens from then on. ties: a case in which it does. Of that only lengths are compared.
-    """
-
-    def result(pair: Answer, draw: Draw, case: Case) -> dict[str, torch.Tensor]:
-        label, first, second, t_max = case
-        here = draw.named(label)
-        cls, sep = (here.permutation(9)[:2] + 90).tolist()
-        a = here.integers(0, 90, first).tolist()
-        b = None if second is None else here.integers(0, 90, second).tolist()
-        return ids_and_segments(pair(a, b, cls, sep, t_max))
-
-    def probe(pair, draw):
-        tensors = {}
-        for case in cases:
-            tensors |= {f"{case[0]}, the {name}": tensor for name, tensor in result(pair, draw, case).items()}
-        if ties:
-            returned = result(pair, draw, ties)
-            kept_of_a = int((returned["segments"] == 0).sum()) - 2
-            kept_of_b = int((returned["segments"] == 1).sum()) - 1
-            tensors[f"{ties[0]}, the number of ids"] = torch.tensor(len(returned["ids"]))
-            tensors[f"{ties[0]}, by how many tokens the texts differ"] = torch.tensor(abs(kept_of_a - kept_of_b))
-        return tensors
-
-    return probe
-
-
-def long_texts(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """A long pair of which much has to be cut, so that in the end both are equally long."""
-    sizes = draw.number(200, 300), draw.number(100, 180), 2 * draw.number(50, 80) + 1  # an odd limit takes from both
-    return joined(("for long texts", *sizes))(pair, draw)
-
-
-def texts_afterwards(pair: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The caller's own lists after a call that has to cut."""
-    a, b = draw.integers(0, 90, 9).tolist(), draw.integers(0, 90, 7).tolist()
-    pair(a, b, 90, 91, 10)
-    return {"the first": torch.tensor(a), "the second": torch.tensor(b)}
 
 
 # ----------------------------------------------------------------------------------------------------- corrupt
@@ -552,119 +489,32 @@ def parameters_of(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     return {"names and shapes": names_of(model_of(CONFIG)(answer, draw))}
 
 
-# ------------------------------------------------------------------------------------------------- rename_bert
+# -------------------------------------------------------------------------------------------- contrastive_loss
 
 
-def published(
-    draw: Draw,
-    prefix: str = "",
-    old: bool = False,
-    positions: bool = False,
-    heads: bool = False,
-    blocks: Iterable[int] = (0, 10),
-) -> dict[str, torch.Tensor]:
-    """A state under the published names, in sizes that fit nothing but the eye. Blocks 0 and 10 begin alike.
+def belonging(
+    b: int, e: int = 6, *, at: tuple[int, int] | None = (2, 9), per: float = 10, apart: float = 0.7
+) -> Inputs:
+    """Vectors (b, e) of drawn lengths, near each of them its partner, and a temperature: a number in `at` over `per`.
 
-    old: norms have gamma and beta. positions: the buffer position_ids is in it. heads: of the pre-training.
-    """
-    e, n = 3, 7
-    scale, shift = ("gamma", "beta") if old else ("weight", "bias")
-
-    def norm(name):
-        return {f"{name}.LayerNorm.{scale}": (e,), f"{name}.LayerNorm.{shift}": (e,)}
-
-    def linear(name, n_in, n_out):
-        return {f"{name}.weight": (n_out, n_in), f"{name}.bias": (n_out,)}
-
-    shapes = {f"embeddings.{name}_embeddings.weight": (size, e) for name, size in (("word", n), ("position", 5))}
-    shapes |= {"embeddings.token_type_embeddings.weight": (2, e)} | norm("embeddings")
-    for block in (f"encoder.layer.{i}." for i in blocks):
-        for name in ("query", "key", "value"):
-            shapes |= linear(f"{block}attention.self.{name}", e, e)
-        shapes |= linear(f"{block}attention.output.dense", e, e) | norm(f"{block}attention.output")
-        shapes |= linear(f"{block}intermediate.dense", e, 4 * e) | linear(f"{block}output.dense", 4 * e, e)
-        shapes |= norm(f"{block}output")
-    shapes |= linear("pooler.dense", e, e)
-    state = {prefix + name: draw.named(name).normal(*shape) for name, shape in shapes.items()}
-    if positions:
-        state[f"{prefix}embeddings.position_ids"] = torch.arange(5, device=draw.device).unsqueeze(0)
-    if heads:
-        further = linear("cls.predictions.transform.dense", e, e) | norm("cls.predictions.transform")
-        further |= {"cls.predictions.bias": (n,)} | linear("cls.predictions.decoder", e, n)
-        further |= linear("cls.seq_relationship", e, 2)
-        state |= {name: draw.named(name).normal(*shape) for name, shape in further.items()}
-    items = list(state.items())
-    return {items[i][0]: items[i][1] for i in draw.permutation(len(items)).tolist()}
-
-
-def renamed_state(**options: Any) -> Probe:
-    """Names and shapes as text, and all numbers in the order of the names."""
-    return lambda rename, draw: named_numbers(rename(published(draw, **options)))
-
-
-def many_blocks(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The same of a model of many blocks."""
-    return named_numbers(rename(published(draw, blocks=range(draw.number(20, 30)))))
-
-
-def both_ways(**options: bool | str) -> Probe:
-    """The same of a file without the prefix and of one with it."""
-
-    def probe(rename, draw):
-        tensors = {}
-        for label, prefix in (("without the prefix", ""), ("with the prefix", "bert.")):
-            numbers = named_numbers(rename(published(draw.named(label), prefix, **options)))
-            tensors |= {f"{name} {label}": tensor for name, tensor in numbers.items()}
-        return tensors
-
-    return probe
-
-
-def further_tensors(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The same of files with position_ids and heads, and of an old one, with gamma and beta."""
-    tensors = both_ways(positions=True, heads=True)(rename, draw)
-    here = draw.named("old")
-    old = named_numbers(rename(published(here, "bert.", old=True, positions=True, heads=True)))
-    return tensors | {f"{name} with gamma and beta": tensor for name, tensor in old.items()}
-
-
-def state_afterwards(rename: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The caller's dict after the call: how many names it holds, and their numbers."""
-    state = published(draw, "bert.", positions=True, heads=True)
-    rename(state)
-    return {
-        "names": torch.tensor([len(state)]),
-        "numbers": torch.cat([state[name].flatten().float() for name in sorted(state)]),
-    }
-
-
-# ------------------------------------------------------------------------------------------ label_first_pieces
-
-
-def tagged(*lengths: int, special: tuple[int, ...] = (0,), last: int = 1, alike: bool = False) -> Inputs:
-    """Labels of words that have so many pieces, 0 for a word that was cut off, and the words of the tokens.
-
-    special: before which words there is a special token. last: how many there are at the end. 0 is a label.
-    alike: whether all words have the same label.
+    at: None leaves the temperature to its default. apart: how far partners are from each other.
     """
 
     def inputs(draw):
-        words = []
-        for word, length in enumerate(lengths):
-            words += [-1] * (word in special) + [word] * length
-        labels = draw.integers(1, 9, len(lengths))
-        labels[draw.number(0, len(lengths))] = 0
-        if alike:
-            labels[:] = draw.number(1, 9)
-        return labels, torch.tensor([*words, *[-1] * last], device=draw.device)
+        first = draw.normal(b, e)
+        second = first + apart * draw.normal(b, e)
+        lengths = draw.uniform(0.3, 3, 2, b, 1)
+        both = first * lengths[0], second * lengths[1]
+        return both if at is None else (*both, draw.number(*at) / per)
 
     return inputs
 
 
-def many_tags(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
-    """Labels of many words, of up to nine pieces each."""
-    lengths = draw.integers(0, 10, draw.number(70, 100)).tolist()
-    return tagged(*lengths, special=(0, 20, 50), last=9)(draw)
+def many_pairs(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """The same of many wide vectors, of whose numbers a few are large."""
+    b, e = draw.number(70, 100), draw.number(66, 80)
+    first, other = draw.heavy(b, e), draw.named("other").heavy(b, e)
+    return first, first + 0.5 * other, draw.number(2, 9) / 10
 
 
 # ----------------------------------------------------------------------------------------------------- LowRank
@@ -787,7 +637,6 @@ def low_rank_module(answer: Answer, draw: Draw) -> Callable:
 
 FINISHED = "The finished part is there for the exercises that build on this one. Here you write it."
 NO_BERT = {"finished_bert": FINISHED}
-CUT = "The caller's own lists have to hold the same ids after the call as before: cut copies of them."
 IDS_CHANGED = (
     "After the call, the caller's `ids` or `special` hold other numbers than before. Look for an assignment to"
     " ids[...] or to an alias of it, or a method whose name ends in _."
@@ -822,51 +671,6 @@ LESSON = Lesson(
                 Aspect("several ways", 0.5, several_ways),
                 Aspect("unknown words", 1, unknown_words),
                 Aspect("the limit", 0.5, long_words),
-            ),
-            forbidden=NO_BERT,
-        ),
-        Exercise(
-            "pair_input",
-            stars=2,
-            minutes=7,
-            aspects=(
-                Aspect(
-                    "one text",
-                    0.5,
-                    joined(
-                        ("for one text", 4, None, 9),
-                        ("for a text of one token", 1, None, 9),
-                        ("for one text that just fits", 5, None, 7),
-                    ),
-                ),
-                Aspect(
-                    "a pair",
-                    0.5,
-                    joined(
-                        ("for a pair", 4, 3, 12),
-                        ("for a long second text", 1, 6, 12),
-                        ("when both just fit", 3, 4, 10),
-                        ("for an empty second text", 4, 0, 9),
-                    ),
-                ),
-                Aspect(
-                    "too long",
-                    1,
-                    with_larger(
-                        joined(
-                            ("for one text that is too long", 9, None, 6),
-                            ("when the first is longer", 9, 3, 10),
-                            ("when the second is longer", 2, 11, 10),
-                            ("when both have to be cut", 9, 6, 11),
-                            ("when there is one token too many", 4, 6, 12),
-                            ("when the second is empty", 9, 0, 8),
-                            ("when there is room for the special tokens alone", 3, 2, 3),
-                            ties=("when both become equally long with one token too many", 7, 5, 12),
-                        ),
-                        long_texts,
-                    ),
-                ),
-                Aspect("input left alone", 0.5, texts_afterwards, side=True, kind=Kind.ARGUMENT, missed=CUT),
             ),
             forbidden=NO_BERT,
         ),
@@ -945,55 +749,30 @@ LESSON = Lesson(
             builds_on=("bert.BertConfig", "blocks.LayerNorm", "blocks.TransformerBlock"),
         ),
         Exercise(
-            "rename_bert",
+            "contrastive_loss",
             stars=2,
             minutes=8,
             aspects=(
-                Aspect("without the prefix", 1, with_larger(renamed_state(), many_blocks)),
-                Aspect("with the prefix", 0.5, renamed_state(prefix="bert.")),
-                Aspect("gamma and beta", 0.5, both_ways(old=True)),
-                Aspect("what is no weight of the encoder", 0.5, further_tensors),
-                Aspect(
-                    "input left alone",
-                    0.5,
-                    state_afterwards,
-                    side=True,
-                    kind=Kind.ARGUMENT,
-                    missed="After the call, the caller's dict has to hold the names and numbers that it held before.",
-                ),
-            ),
-            forbidden=NO_BERT,
-        ),
-        Exercise(
-            "label_first_pieces",
-            stars=2,
-            minutes=5,
-            aspects=(
                 values(
-                    1,
-                    tagged(1, 3, 2, 1, 4),
+                    1.5,
+                    belonging(5),
                     also={
-                        "for one word": tagged(3),
-                        "without special tokens": tagged(2, 2, 1, special=(), last=0),
-                        "for a pair with padding": tagged(2, 1, 3, 1, special=(0, 2), last=4),
-                        "for words with the same label": tagged(2, 1, 3, alike=True),
-                        "when some words were cut off": tagged(2, 1, 0, 0, 3, 1, special=(0, 4)),
+                        "with two pairs": belonging(2),
+                        "with more pairs than components": belonging(9, 3),
+                        "at the default temperature": belonging(4, at=None),
                     },
-                    larger=many_tags,
-                    axes="t",
+                    larger=many_pairs,
+                    accepts="number",
                 ),
                 values(
                     0.5,
-                    tagged(1, 1, 1),
-                    name="words of one piece",
-                    also={"alone": tagged(1, last=2), "for a single token": tagged(1, special=(), last=0)},
-                    axes="t",
-                    dtype=True,
+                    belonging(8, at=(50, 60), per=10_000, apart=3),
+                    name="small temperatures",
+                    accepts="number",
                 ),
-                input_left_alone(0.5, tagged(2, 1, 2)),
-                any_device(0.5, tagged(2, 1, 2)),
+                gradient(0.5, belonging(4), also={"with a single pair": belonging(1)}),
+                any_device(0.5, belonging(4)),
             ),
-            forbidden=NO_BERT,
         ),
         Exercise(
             "LowRank",

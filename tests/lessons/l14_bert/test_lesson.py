@@ -66,6 +66,7 @@ def test_reading_both_ways_beats_the_left_alone_and_the_fairer_task_closes_a_fif
     closed = [(what[left] - what[fair]) / (what[left] - what[both]) for what in (nats, right)]
     assert 0.4 < closed[0] < 0.5, "nearly half of the gap in the loss"
     assert 0.15 < closed[1] < 0.25, "a fifth of the gap in what is found"
+    assert "LoRA of rank 8 76.1% (2.1 points less)" in printed(SOURCE, "counted pieces")
     assert LESSON.prediction("closed_gap").truth == "C"
 
 
@@ -88,14 +89,75 @@ def test_what_was_read_without_labels_helps_where_labels_are_few_and_half_of_wha
     assert found["pretrained, fine-tuned"][2] < found["pretrained, frozen"][2]
 
 
-def test_the_loss_of_sentence_encoders_is_low_only_where_each_partner_is_the_closest():
-    told = printed(SOURCE, "def in_batch_loss(")
-    right, wrong, same = (float(loss) for loss in re.findall(r": +([\d.]+)", told))
-    assert right < 0.1 < wrong and same == pytest.approx(math.log(4), abs=1e-3)
+def by_hand(first, second, temperature):
+    """The symmetric contrastive loss in Python's own double precision, number by number."""
+    first, second = first.double().tolist(), second.double().tolist()
+
+    def cosine(u, v):
+        dot = sum(x * y for x, y in zip(u, v, strict=True))
+        return dot / math.sqrt(sum(x * x for x in u)) / math.sqrt(sum(y * y for y in v))
+
+    scores = [[cosine(u, v) / temperature for v in second] for u in first]
+    total = 0.0
+    for i in range(len(scores)):
+        for others in (scores[i], [row[i] for row in scores]):
+            top = max(others)
+            total += top + math.log(sum(math.exp(score - top) for score in others)) - scores[i][i]
+    return total / (2 * len(scores))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.05, 0.005])
+def test_the_contrastive_loss_is_that_by_hand(temperature):
+    loss = ANSWERS.make("contrastive_loss")
+    chance = torch.Generator().manual_seed(0)
+    for b, e in ((1, 4), (2, 3), (7, 5), (40, 16)):
+        first, second = (torch.randn(b, e, generator=chance) * (1 + torch.arange(b)).unsqueeze(1) for _ in range(2))
+        expected = by_hand(first, second, temperature)
+        assert loss(first, second, temperature).item() == pytest.approx(expected, rel=1e-4, abs=1e-5)
+        assert loss(first.double(), second.double(), temperature).item() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_the_card_of_the_contrastive_loss_gives_the_right_numbers():
+    cosines = torch.tensor([[0.9, 0.1], [0.8, 0.6]])
+    rows, columns = cosines.softmax(dim=1).diagonal(), cosines.softmax(dim=0).diagonal()
+    assert [round(p, 2) for p in rows.tolist()] == [0.69, 0.45]
+    assert [round(p, 2) for p in columns.tolist()] == [0.52, 0.62]
+    assert round(-(rows.log() + columns.log()).mean().item() / 2, 2) == 0.57
+    assert 2 < math.log(1 + 63 * math.exp(-2)) < 2.5
+    vectors = 2 * torch.eye(64)
+    assert ANSWERS.make("contrastive_loss")(vectors, vectors, 0.005).item() < 1e-4
+
+
+def test_contrastive_training_finds_every_numeral_and_a_mean_of_words_cannot_tell_hard_negatives():
+    assert "2,345:" in printed(SOURCE, "twos = [") and "3,245:" in printed(SOURCE, "twos = [")
+    before = re.search(r"among 200: ([\d.]+)%; by guessing: 0.5%", printed(SOURCE, "speaker, head = "))
+    assert float(before[1]) < 3
+    told = printed(SOURCE, "bars = ax.barh")
+    row = r"^ *([\w ,]+): ([\d.]+)% found among all, ([\d.]+)% without"
+    found = {way: (float(among), float(without)) for way, among, without in re.findall(row, told, re.M)}
+    assert len(found) == 3 and found["BERT, contrastive"] == (99, 100)
+    among, without = found["mean of words, contrastive"]
+    assert among < 50 < 80 < without
+
+
+def test_in_three_more_runs_every_numeral_is_found_in_each_of_three_ways():
+    told = further_printed("def three_trainings")
+    lines = re.findall(r"^ *[\w ,]+: found among 200(.*)$", told, re.M)
+    assert [re.findall(r"([\d.]+)%", numbers) for numbers in lines] == [["100.0"] * 3] * 3
+
+
+def test_the_published_model_finds_halves_of_paragraphs_better_than_common_words_do():
+    search = recorded("minilm")["result"]["search"]
+    first = {way: shares[0] for way, shares in search["found"].items()}
+    assert search["paragraphs"] == 300 and list(first) == ["word overlap (Jaccard)", "tf-idf", "all-MiniLM-L6-v2"]
+    assert (
+        0.08 < first["all-MiniLM-L6-v2"] - first["tf-idf"] < 0.11 and first["tf-idf"] > first["word overlap (Jaccard)"]
+    )
+    assert all(0.02 < (p * (1 - p) / 300) ** 0.5 < 0.03 for p in first.values())
 
 
 def test_merging_changes_nothing_and_the_update_does():
-    told = printed(SOURCE, "def with_low_rank")
+    told = printed(SOURCE, "updates = [p for p")
     update, merging = re.search(r"by the update: ([\d.]+); by merging: ([\de.-]+)", told).groups()
     assert float(update) > 0.5 and float(merging) < 1e-4
 
@@ -105,7 +167,7 @@ def test_the_counts_are_those_of_the_paper_and_of_lora():
     for count in ("109,482,240", "335,141,888", "22,713,216"):
         assert told.count(f" {count} by") == 2
     assert " 52% of them" in told
-    assert "73,728 weights, 0.32% of the model" in printed(SOURCE, "def with_low_rank")
+    assert "73,728 weights, 0.32% of the model" in printed(SOURCE, "updates = [p for p")
 
 
 def test_what_decides_a_word_may_stand_to_its_right():
