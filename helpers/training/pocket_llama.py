@@ -2,7 +2,7 @@
 
 A Llama of 1.2 million parameters with grouped queries, trained on Jane Austen's six novels, which are text files in the
 data folder, austen/*.txt: the text, the held-out chapters and the tokenizer of `helpers.training.pocket_austen`. Written
-in the Hub's format. A quarter of an hour on one core.
+in the Hub's format. Some minutes of one core.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from helpers.training.pocket_austen import TEMPERATURE, TOP_P, about
 from helpers.training.pocket_gpt2_figures import held_out_figures, samples_of
 
 MODEL = {"e": 144, "h": 6, "groups": 2, "depth": 4, "hidden": 384, "t_max": 128, "theta": 10000.0, "tied": True}
-BATCH, STEPS, WARMUP, LOOKS = 32, 900, 50, 18
-RATE, EMBEDDING_RATE, DECAY = 1e-2, 5e-3, 0.1
+BATCH, STEPS, WARMUP, LOOKS = 16, 600, 40, 12
+RATE, EMBEDDING_RATE, DECAY = 8e-3, 5e-3, 0.1
 LONGER, BLOCK = 4, 64  # times the trained window that is read at once, and positions whose bits are averaged
 PROMPTS = ["It is a truth universally acknowledged", "Elizabeth", "\nMr. Darcy"]
 

@@ -22,8 +22,8 @@
 # |---|---|
 # | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, angles for a longer window, and a router; one of them you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 100 minutes: seven exercises, 22 points, and two predictions |
-# | **It computes** | for seconds in each cell, half a minute in all; a published model is another 269 MB (`make data ARGS=smollm2`) |
+# | **It takes** | about 115 minutes: seven exercises, 24 points, and two predictions |
+# | **It computes** | for seconds in each cell, half a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
 # values), e width, h heads, d = e/h, n vocabulary. Two new letters are g, the number of groups whose heads share keys
@@ -220,7 +220,7 @@ check(SwiGLU)
 # support longer contexts". The number stands in a file of settings. A model that is loaded with another one still runs,
 # and its angles are wrong. What does θ change?
 
-# %% mystnb={"image": {"alt": "Two panels, each with a line for θ = 10,000 and one for 500,000. Left, wavelength against pair, logarithmic: both begin at 6 positions; the lines part, and end near 54,000 and 2.6 million. A dotted line at a window of 8,192 is crossed by the first line after three quarters of the pairs, by the second after half. Right, the mean cosine against distance, logarithmic: both fall from 1; from a distance of a few tens on, the line for 500,000 is above the other nearly everywhere."}}
+# %% mystnb={"image": {"alt": "Two panels, each with a line for θ = 10,000 and one for 500,000. Left, wavelength against pair, logarithmic: both begin at 6 positions; the lines part, and end near fifty thousand and two and a half million. A dotted line at the window is crossed by the first line after three quarters of the pairs, by the second after half. Right, the mean cosine against distance, logarithmic: both fall from 1; from a distance of a few tens on, the line for 500,000 is above the other nearly everywhere."}}
 d, window = 128, 8192                                       # as in Llama 3 8B
 distances = torch.logspace(0, math.log10(window), 200)      # in positions
 waves, agreement = {}, {}
@@ -236,8 +236,9 @@ plots.curves(agreement, "distance (positions)", "mean cosine over the pairs", lo
              ax=axes[1], title="Far keys keep more of their score")
 plt.show()
 for name, (_, wavelengths) in waves.items():
+    slow = (wavelengths > window).sum()
     print(f"{name}: wavelengths up to {wavelengths.max():,.0f} positions; "
-          f"{(wavelengths > window).sum()} of {d // 2} pairs never complete a turn in {window:,}")
+          f"{slow} of {d // 2} pairs never complete a turn in {window:,}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -384,9 +385,9 @@ check(GroupedQueryAttention)
 # %% [markdown]
 # ## A whole Llama
 #
-# A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, `theta`, and `tied`. A block is lesson
-# 12's, pre-norm, with the parts above: `finished_block(config)` makes one. It is called with x and a LayerCache or
-# None.
+# A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, `theta`, and `tied`. A block
+# is lesson 12's, pre-norm, with the parts above: `finished_block(config)` makes one. It is called with x and a
+# LayerCache or None.
 
 # %% [markdown]
 # <div class="card">
@@ -538,7 +539,8 @@ class Block(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.norm1 = RMSNorm(config.e, config.epsilon)
-        self.attention = GroupedQueryAttention(config.e, config.h, config.groups, config.theta)
+        sizes = config.e, config.h, config.groups, config.theta
+        self.attention = GroupedQueryAttention(*sizes)
         self.norm2 = RMSNorm(config.e, config.epsilon)
         self.feed_forward = SwiGLU(config.e, config.hidden)
 
@@ -559,7 +561,7 @@ weights = rename_llama(known.weights)      # this lesson's names, the tensors as
 ids, logits = known.ids.to(device()), known.logits.to(device())
 
 def rows_in_pairs(weights, config):
-    """The weights with the rows of all queries and keys in the order that `rotate` expects."""
+    """The weights with the rows of queries and keys in the order that `rotate` expects."""
     heads = {"to_queries": config.h, "to_keys": config.groups}
     return {name: pairs_from_halves(tensor, heads[name.split(".")[-2]])
             if name.split(".")[-2] in heads else tensor for name, tensor in weights.items()}
@@ -603,52 +605,54 @@ model = Llama(config, Block).to(device()).eval()
 def go_on(prompt, count=60):
     """The prompt and `count` more tokens, from the model as it is loaded now."""
     ids = torch.tensor([tokenizer.encode(prompt)], device=device())
-    cache, chance = KeyValueCache(config.depth, ids.shape[1] + count), torch.Generator(device())
-    new, chance = ids, chance.manual_seed(0)
+    new, cache = ids, KeyValueCache(config.depth, ids.shape[1] + count)
+    chance = torch.Generator(device()).manual_seed(0)
     for _ in range(count):
-        new = draw(model(new, cache)[:, -1], 0.7, top_p=0.9, generator=chance)    # (b, 1)
+        logits = model(new, cache)[:, -1]
+        new = draw(logits, temperature=0.7, top_p=0.9, generator=chance)    # (b, 1)
         ids = torch.cat([ids, new], dim=1)
     return tokenizer.decode(ids[0])
 
-print(f"{sum(p.numel() for p in model.parameters()):,} parameters, theta {config.theta:,.0f}")
-for rows, tensors in {"as in the file": weights,
-                      "in pairs": rows_in_pairs(weights, config)}.items():
+count = sum(p.numel() for p in model.parameters())
+print(f"{count:,} parameters, theta {config.theta:,.0f}")
+orders = {"as in the file": weights, "in pairs": rows_in_pairs(weights, config)}
+for rows, tensors in orders.items():
     model.load_state_dict(tensors)
     print(f"\n--- rows {rows}:\n{go_on('Elizabeth was')}")
 
 # %% [markdown]
 # TRAPTEXT
 #
-# **Is it better than GPT-2?** One run cannot tell. [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many
-# changes to the transformer in one code base: most brought little, and RMSNorm and gated networks such as SwiGLU were
-# among the few that helped. Grouped queries were never meant to lower the loss: they make the cache smaller.
+# **Is it better than GPT-2?** One run cannot tell. [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared
+# many changes to the transformer in one code base: most brought little, and RMSNorm and gated networks such as SwiGLU
+# were among the few that helped. Grouped queries were never meant to lower the loss: they make the cache smaller.
 
 # %% [markdown]
 # ## Beyond the window
 #
 # No table ends at t_max. So can a Llama read a longer text than it was trained on? The pocket Llama was trained on
-# windows of 128 tokens. It shall read 512, and the text is its own: written with no more than 128 tokens in view at any
-# moment, so that it should be equally easy everywhere.
+# windows of 128 tokens. Now it reads four times as many at once. The text is its own, written with no more than 128
+# tokens in view at any moment, so that it should be equally easy everywhere.
 
 # %%
 folder = llama_files(places="embedded").folder
-pocket, pocket_tokenizer = finished_llama.load(folder, device()), Tokenizer.from_folder(folder)
+pocket_tokenizer = Tokenizer.from_folder(folder)
+pocket = finished_llama.load(folder, device())
 window, factor, d = pocket.t_max, 4, pocket.config.e // pocket.config.h
 chance = torch.Generator(device()).manual_seed(0)
 written = torch.full((16, 1), pocket_tokenizer.end_of_text, device=device())    # 16 texts
 while written.shape[1] <= factor * window:
-    seen = written[:, -window // 2:]              # 64 tokens in view, and 64 more are written
+    seen = written[:, -window // 2:]           # 64 tokens in view, and 64 more are written
     more = generate_cached(pocket, seen, window // 2, generator=chance)
     written = torch.cat([written, more], dim=1)
-written = written[:, :factor * window + 1]        # (16, 513)
-print(pocket_tokenizer.decode(written[0, 300:360]))
+written = written[:, :factor * window + 1]     # (16, 513)
+print(pocket_tokenizer.decode(written[0, 300:360]), "\n")
 
 @torch.no_grad()
-def loss_by_position(frequencies, t=None):
-    """Nats a token, means over blocks of 32 positions, (t/32,); the first t tokens are read."""
+def loss_by_position(frequencies):
+    """Nats a token of what was written, means over blocks of 32 positions: (16,)."""
     finished_llama.read_with(pocket, frequencies)
-    text = written if t is None else written[:, :t + 1]
-    losses = F.cross_entropy(pocket(text[:, :-1]).mT, text[:, 1:], reduction="none")
+    losses = F.cross_entropy(pocket(written[:, :-1]).mT, written[:, 1:], reduction="none")
     return losses.unflatten(1, (-1, 32)).mean(dim=(0, 2)).cpu()
 
 trained = pocket.config.theta ** -(torch.arange(0, d, 2) / d)    # (d/2,)
@@ -663,7 +667,7 @@ print("nats a token:", " ".join(f"{loss:.2f}" for loss in as_trained))
 #
 # **Prediction · `all_pairs`** &nbsp; 1 minute · no points
 #
-# Divide all frequencies by four: now no pair meets a new angle in 512 positions. Nothing is trained. What happens to
+# Divide all frequencies by four: now no pair meets a new angle in the longer window. Nothing is trained. What happens to
 # the loss in the first 128 positions, where the model was good?
 #
 # - **A.** Nothing: all distances shrink alike, and their order stays.
@@ -697,7 +701,8 @@ check.prediction("all_pairs", all_pairs)
 # \text{low}} \ \text{(not below 0, not above 1)}, \qquad \omega'_j = \gamma_j\, \omega_j + (1 - \gamma_j)\,
 # \frac{\omega_j}{\text{factor}} .$$
 #
-# YaRN has 1 and 32 for low and high; Llama 3.1 has 1 and 4, with a window of 8,192 and a factor of 8.
+# YaRN has 1 and 32 for low and high; [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B) has 1 and 4, with a
+# window of 8,192 and a factor of 8.
 
 # %% [markdown]
 # <div class="card">
@@ -744,12 +749,10 @@ places = torch.arange(16, factor * window, 32)
 run = recorded("pocket_llama")["result"]["by_position"]
 spots = torch.arange(32, factor * window, 64)
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), layout="compressed")
-plots.curves({"as trained": (places, as_trained), "all pairs stretched": (places, interpolated),
-              "stretched by parts": (places, by_parts)},
+ways = ("as trained", as_trained), ("all pairs", interpolated), ("by parts", by_parts)
+plots.curves({name: (places, losses) for name, losses in ways},
              "position", "nats a token", ax=axes[0], title="On its own text")
-plots.curves({name: (spots, run[key]) for name, key in
-              (("as trained", "as trained"), ("all pairs stretched", "all pairs"),
-               ("stretched by parts", "by parts"))},
+plots.curves({name: (spots, run[name]) for name, _ in ways},
              "position", "bits per byte", ax=axes[1], title="On held-out chapters, recorded")
 plt.show()
 
