@@ -17,7 +17,7 @@ from .hub import Repository, Unavailable
 POCKET = Path(__file__).with_name("pocket_gpt2")
 # The same on six novels by Jane Austen: helpers.training.pocket_austen.
 POCKET_ENGLISH = Path(__file__).with_name("pocket_austen")
-# A Llama of 1.2 million parameters, on the same novels: helpers.training.pocket_llama.
+# A Llama of half a million parameters, on the same novels: helpers.training.pocket_llama.
 POCKET_LLAMA = Path(__file__).with_name("pocket_llama")
 
 GPT2_SIZES = {  # width, heads, blocks

@@ -310,8 +310,8 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> Bert:
 
     Nothing in a file is run. The layers of one task (for masked words, classes, answers) are left out, and a file
     without a pooler makes a model without one; a warning says so. Weights become float32; the model is in evaluation
-    mode. FileNotFoundError where a file is missing; ValueError where one is damaged, or a tensor is missing, unexpected,
-    of the wrong shape or not finite (the message names each).
+    mode. FileNotFoundError where a file is missing; ValueError where one is damaged, or a tensor is missing,
+    unexpected, of the wrong shape or not finite (the message names each).
     """
     config = BertConfig.from_json(Path(folder) / "config.json")
     published, _, file = read_weights(Path(folder))

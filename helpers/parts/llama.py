@@ -171,8 +171,8 @@ class GroupedQueryAttention(nn.Module):
 
     J. Ainslie et al., "GQA" (2023), section 2.2. Head r of the queries looks through keys and values of the group
     r // (h / groups). groups = h is multi-head attention, groups = 1 multi-query attention. Queries and keys are turned
-    by their positions; a cache holds the turned keys of the groups, before they are shared out. `frequencies`, (d/2,) or
-    None, takes the place of those of theta where a model reads a longer window than it was trained on.
+    by their positions; a cache holds the turned keys of the groups, before they are shared out. `frequencies`, (d/2,)
+    or None, takes the place of those of theta where a model reads a longer window than it was trained on.
     """
 
     def __init__(self, e: int, h: int, groups: int, theta: float = 10000.0):

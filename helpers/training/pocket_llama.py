@@ -1,8 +1,8 @@
 """The pocket Llama of lesson 18: python -m helpers.training.pocket_llama
 
-A Llama of 1.2 million parameters with grouped queries, trained on Jane Austen's six novels, which are text files in the
-data folder, austen/*.txt: the text, the held-out chapters and the tokenizer of `helpers.training.pocket_austen`. Written
-in the Hub's format. Some minutes of one core.
+A Llama of half a million parameters with grouped queries, trained on Jane Austen's six novels, which are text files in
+the data folder, austen/*.txt: the text, the held-out chapters and the tokenizer of `helpers.training.pocket_austen`.
+Written in the Hub's format. Some minutes of one core.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from helpers.training.loop import train
 from helpers.training.pocket_austen import TEMPERATURE, TOP_P, about
 from helpers.training.pocket_gpt2_figures import held_out_figures, samples_of
 
-MODEL = {"e": 144, "h": 6, "groups": 2, "depth": 4, "hidden": 384, "t_max": 128, "theta": 10000.0, "tied": True}
-BATCH, STEPS, WARMUP, LOOKS = 16, 600, 40, 12
-RATE, EMBEDDING_RATE, DECAY = 8e-3, 5e-3, 0.1
+MODEL = {"e": 96, "h": 4, "groups": 2, "depth": 3, "hidden": 256, "t_max": 128, "theta": 10000.0, "tied": True}
+BATCH, STEPS, WARMUP, LOOKS = 16, 500, 30, 10
+RATE, EMBEDDING_RATE, DECAY = 1e-2, 5e-3, 0.1
 LONGER, BLOCK = 4, 64  # times the trained window that is read at once, and positions whose bits are averaged
 PROMPTS = ["It is a truth universally acknowledged", "Elizabeth", "\nMr. Darcy"]
 
@@ -65,7 +65,7 @@ def look(model: llama.Llama, held_out: torch.Tensor, per_byte: float, count: int
 
 @torch.no_grad()
 def by_position(model: llama.Llama, held_out: torch.Tensor, per_byte: float, count: int = 96) -> dict:
-    """Held-out bits per byte in windows longer than the trained one, by position and by how the angles are stretched."""
+    """Held-out bits per byte in windows longer than the trained one, by position and by how angles are stretched."""
     t, d = LONGER * model.t_max, model.config.e // model.config.h
     starts = torch.linspace(0, len(held_out) - t - 1, count).long()
     rows = held_out[starts[:, None] + torch.arange(t + 1)]

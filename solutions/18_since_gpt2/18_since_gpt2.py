@@ -291,6 +291,7 @@ for g, name in ((32, "32 groups"), (8, "8 groups"), (1, "1 group")):
     sizes[name] = lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths]
 plots.curves(sizes, "positions", "size of the cache (GB)", log="xy", ax=ax,
              landmarks={"80 GB less the weights": 64}, named_at="left")
+ax.set_ylim(top=400)
 plt.show()
 one = cache_bytes(depth, 8, d, 1)
 print(f"8 groups, 16 bits: {one:,} bytes a token, "
@@ -590,7 +591,7 @@ print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5
 #
 # Now a trained one. `llama_files` looks for [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), a Llama
 # with nine heads of queries in three groups, in the data folder and on the Hub. Without a network you get the **pocket
-# Llama**: 1.2 million parameters, six heads in two groups, trained for this course on the novels of Jane Austen and
+# Llama**: half a million parameters, four heads in two groups, trained for this course on the novels of Jane Austen and
 # saved in the same format. Your model writes with its weights, first with the rows as they are in the file:
 
 # %%
