@@ -29,7 +29,7 @@ from helpers.training.pocket_austen import TEMPERATURE, TOP_P, about
 from helpers.training.pocket_gpt2_figures import held_out_figures, samples_of
 
 MODEL = {"e": 96, "h": 4, "groups": 2, "depth": 3, "hidden": 256, "t_max": 128, "theta": 10000.0, "tied": True}
-BATCH, STEPS, WARMUP, LOOKS = 16, 500, 30, 10
+BATCH, STEPS, WARMUP, LOOKS = 8, 400, 25, 8
 RATE, EMBEDDING_RATE, DECAY = 1e-2, 5e-3, 0.1
 LONGER, BLOCK = 4, 64  # times the trained window that is read at once, and positions whose bits are averaged
 PROMPTS = ["It is a truth universally acknowledged", "Elizabeth", "\nMr. Darcy"]

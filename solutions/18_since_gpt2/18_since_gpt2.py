@@ -44,14 +44,15 @@ from helpers.data.recorded import recorded
 from helpers.data.reference import llama_reference
 from helpers.device import device
 from helpers.lesson import start
-from helpers.parts import llama as finished_llama
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.experts import MixtureOfExperts
 from helpers.parts.generator import draw
 from helpers.parts.gpt2 import KeyValueCache, generate_cached
 from helpers.parts.llama import LlamaBlock as finished_block
-from helpers.parts.llama import LlamaConfig, cache_bytes, pairs_from_halves, rename_llama
+from helpers.parts.llama import LlamaConfig, cache_bytes, pairs_from_halves, read_with
 from helpers.parts.llama import RMSNorm as finished_norm
+from helpers.parts.llama import load as load_llama
+from helpers.parts.llama import rename_llama
 from helpers.parts.masks import causal_mask, masked_softmax
 from helpers.parts.multi_head import merge_heads, split_heads
 from helpers.parts.positions import rotate
@@ -638,7 +639,7 @@ for rows, tensors in orders.items():
 # %%
 folder = llama_files(places="embedded").folder
 pocket_tokenizer = Tokenizer.from_folder(folder)
-pocket = finished_llama.load(folder, device())
+pocket = load_llama(folder, device())
 window, factor, d = pocket.t_max, 4, pocket.config.e // pocket.config.h
 chance = torch.Generator(device()).manual_seed(0)
 written = torch.full((16, 1), pocket_tokenizer.end_of_text, device=device())    # 16 texts
@@ -652,7 +653,7 @@ print(pocket_tokenizer.decode(written[0, 300:360]), "\n")
 @torch.no_grad()
 def loss_by_position(frequencies):
     """Nats a token of what was written, means over blocks of 32 positions: (16,)."""
-    finished_llama.read_with(pocket, frequencies)
+    read_with(pocket, frequencies)
     losses = F.cross_entropy(pocket(written[:, :-1]).mT, written[:, 1:], reduction="none")
     return losses.unflatten(1, (-1, 32)).mean(dim=(0, 2)).cpu()
 
