@@ -31,7 +31,7 @@ from helpers.training.pocket_gpt2_figures import held_out_figures, samples_of
 MODEL = {"e": 96, "h": 4, "groups": 2, "depth": 3, "hidden": 256, "t_max": 128, "theta": 10000.0, "tied": True}
 BATCH, STEPS, WARMUP, LOOKS = 8, 400, 25, 8
 RATE, EMBEDDING_RATE, DECAY = 1e-2, 5e-3, 0.1
-LONGER, BLOCK = 4, 64  # times the trained window that is read at once, and positions whose bits are averaged
+LONGER, BLOCK = 16, 128  # times the trained window that is read at once, and positions whose bits are averaged
 PROMPTS = ["It is a truth universally acknowledged", "Elizabeth", "\nMr. Darcy"]
 
 
@@ -64,7 +64,7 @@ def look(model: llama.Llama, held_out: torch.Tensor, per_byte: float, count: int
 
 
 @torch.no_grad()
-def by_position(model: llama.Llama, held_out: torch.Tensor, per_byte: float, count: int = 96) -> dict:
+def by_position(model: llama.Llama, held_out: torch.Tensor, per_byte: float, count: int = 32) -> dict:
     """Held-out bits per byte in windows longer than the trained one, by position and by how angles are stretched."""
     t, d = LONGER * model.t_max, model.config.e // model.config.h
     starts = torch.linspace(0, len(held_out) - t - 1, count).long()
@@ -78,7 +78,7 @@ def by_position(model: llama.Llama, held_out: torch.Tensor, per_byte: float, cou
     found: dict = {"what": f"{count} windows of {t} held-out tokens, means over blocks of {BLOCK} positions"}
     for name, frequencies in ways.items():
         llama.read_with(model, frequencies)
-        nats = [F.cross_entropy(model(part[:, :-1]).mT, part[:, 1:], reduction="none") for part in rows.split(8)]
+        nats = [F.cross_entropy(model(part[:, :-1]).mT, part[:, 1:], reduction="none") for part in rows.split(4)]
         blocks = torch.cat(nats).unflatten(1, (-1, BLOCK)).mean(dim=(0, 2))
         found[name] = [round(bits_per_byte(value * per_byte), 4) for value in blocks.tolist()]
     llama.read_with(model, None)

@@ -221,7 +221,7 @@ check(SwiGLU)
 # support longer contexts". The number stands in a file of settings. A model that is loaded with another one still runs,
 # and its angles are wrong. What does θ change?
 
-# %% mystnb={"image": {"alt": "Two panels, each with a line for θ = 10,000 and one for 500,000. Left, wavelength against pair, logarithmic: both begin at 6 positions; the lines part, and end near fifty thousand and two and a half million. A dotted line at the window is crossed by the first line after three quarters of the pairs, by the second after half. Right, the mean cosine against distance, logarithmic: both fall from 1; from a distance of a few tens on, the line for 500,000 is above the other nearly everywhere."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, each with a line for θ = 10,000 and one for 500,000. Left, wavelength against pair, logarithmic: both begin at 6 positions; the lines part, and end near fifty thousand and two and a half million. A dotted line at the window is crossed by the first line after three quarters of the pairs, by the second after half. Right, the mean cosine against distance, logarithmic: both fall from 1; from a distance of a few tens on, the line for 500,000 is above the other nearly everywhere."}}
 d, window = 128, 8192                                       # as in Llama 3 8B
 distances = torch.logspace(0, math.log10(window), 200)      # in positions
 waves, agreement = {}, {}
@@ -283,7 +283,7 @@ plots.diagrams.grouped_queries()
 #
 # How much memory is that in a model of 8 billion parameters?
 
-# %% mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 64 GB. With 32 groups it is crossed near 120,000 positions; with 8 groups and with 1 the lines end below it."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 64 GB. With 32 groups it is crossed near 120,000 positions; with 8 groups and with 1 the lines end below it."}}
 depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
 lengths = [1024 * 2 ** k for k in range(8)]
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="compressed")
@@ -379,10 +379,9 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# Published code has gone wrong in the copying and in the caching. The reference implementation in the ONNX standard
-# itself tiled the groups, 0, 1, 0, 1, where models have 0, 0, 1, 1 ([pull request
-# 7274](https://github.com/onnx/onnx/pull/7274)). And a cache with room for all heads, to be filled *after* the copying,
-# saves nothing: that was [issue 44](https://github.com/facebookresearch/lingua/issues/44) of lingua.
+# Published code has gone wrong in both places. The ONNX standard's own reference tiled the groups, 0, 1, 0, 1 ([pull
+# request 7274](https://github.com/onnx/onnx/pull/7274)), and lingua cached keys and values after the copying, which
+# saves nothing ([issue 44](https://github.com/facebookresearch/lingua/issues/44)).
 
 # %% [markdown]
 # ## A whole Llama
@@ -461,10 +460,8 @@ for name, config in published_sizes.items():
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# These are exactly the numbers of parameters in the published files; the papers ([Llama
-# 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
-# 3](https://arxiv.org/abs/2407.21783)) round them to 7 and 8 billion. From the first model to the last, the vocabulary
-# has grown fourfold, and the number of groups has shrunk to a quarter.
+# These are exactly the numbers of parameters in the published files ([Llama 2](https://arxiv.org/abs/2307.09288),
+# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)).
 
 # %% [markdown]
 # ## Two orders of the rows
@@ -527,8 +524,7 @@ def halves_from_pairs(weight, h):
 check(halves_from_pairs)
 
 # %% [markdown]
-# The script that converted Meta's files for the Hub does this in three calls, `view`, `transpose`, `reshape`. To read a
-# file from the Hub you go back, with the finished `pairs_from_halves`.
+# To read a file from the Hub you go back, with the finished `pairs_from_halves`.
 #
 # Now put everything together. `transformers` is not part of this course, so its results were recorded: the weights of a
 # small `LlamaForCausalLM`, random but under their published names, and its logits for 24 tokens. Your model is made of
@@ -552,11 +548,7 @@ class Block(nn.Module):
 
 # %% tags=["nbval-check-output"]
 known = llama_reference()
-for name in list(known.weights)[:6]:
-    print(f"{name:>46}  {tuple(known.weights[name].shape)}")
 print(known.told)
-
-# %% tags=["nbval-check-output"]
 config = LlamaConfig(**known.sizes)
 model = Llama(config, Block).to(device()).eval()
 weights = rename_llama(known.weights)      # this lesson's names, the tensors as they are
@@ -604,58 +596,64 @@ weights = rename_llama(published)
 model = Llama(config, Block).to(device()).eval()
 
 @torch.no_grad()
-def go_on(prompt, count=60):
-    """The prompt and `count` more tokens, from the model as it is loaded now."""
-    ids = torch.tensor([tokenizer.encode(prompt)], device=device())
+def go_on(ids, count, temperature=0.7, top_p=0.9):
+    """ids (b, t) and `count` more tokens, from the model as it is loaded now."""
     new, cache = ids, KeyValueCache(config.depth, ids.shape[1] + count)
     chance = torch.Generator(device()).manual_seed(0)
     for _ in range(count):
         logits = model(new, cache)[:, -1]
-        new = draw(logits, temperature=0.7, top_p=0.9, generator=chance)    # (b, 1)
+        new = draw(logits, temperature, top_p=top_p, generator=chance)    # (b, 1)
         ids = torch.cat([ids, new], dim=1)
-    return tokenizer.decode(ids[0])
+    return ids
 
-count = sum(p.numel() for p in model.parameters())
-print(f"{count:,} parameters, theta {config.theta:,.0f}")
+prompt = torch.tensor([tokenizer.encode("Elizabeth was")], device=device())
 orders = {"as in the file": weights, "in pairs": rows_in_pairs(weights, config)}
 for rows, tensors in orders.items():
     model.load_state_dict(tensors)
-    print(f"\n--- rows {rows}:\n{go_on('Elizabeth was')}")
+    print(f"--- rows {rows}:\n{tokenizer.decode(go_on(prompt, 60)[0])}\n")
+
+own = go_on(prompt.expand(16, -1), 64, 1.0, None)    # 16 texts, by the model with rows in pairs
+for rows, tensors in orders.items():
+    model.load_state_dict(tensors)
+    with torch.no_grad():
+        loss = F.cross_entropy(model(own[:, :-1]).mT, own[:, 1:])
+    print(f"nats a token of these texts, rows {rows}: {loss:.2f}")
 
 # %% [markdown]
 # TRAPTEXT
 #
-# **Is it better than GPT-2?** One run cannot tell. [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared
-# many changes to the transformer in one code base: most brought little, and RMSNorm and gated networks such as SwiGLU
-# were among the few that helped. Grouped queries were never meant to lower the loss: they make the cache smaller.
+# **Is it better than GPT-2?** [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many changes to the
+# transformer in one code base. Most brought little; RMSNorm and gated networks such as SwiGLU were among the few that
+# helped.
 
 # %% [markdown]
 # ## Beyond the window
 #
 # No table ends at t_max. So can a Llama read a longer text than it was trained on? The pocket Llama was trained on
-# windows of 128 tokens. Now it reads four times as many at once. The text is its own, written with no more than 128
+# windows of 128 tokens. Now it reads sixteen times as many at once. The text is its own, written with no more than 128
 # tokens in view at any moment, so that it should be equally easy everywhere.
 
 # %%
 folder = llama_files(places="embedded").folder
 pocket_tokenizer = Tokenizer.from_folder(folder)
 pocket = load_llama(folder, device())
-window, factor, d = pocket.t_max, 4, pocket.config.e // pocket.config.h
+window, factor, d = pocket.t_max, 16, pocket.config.e // pocket.config.h
 chance = torch.Generator(device()).manual_seed(0)
 written = torch.full((16, 1), pocket_tokenizer.end_of_text, device=device())    # 16 texts
 while written.shape[1] <= factor * window:
     seen = written[:, -window // 2:]           # 64 tokens in view, and 64 more are written
     more = generate_cached(pocket, seen, window // 2, generator=chance)
     written = torch.cat([written, more], dim=1)
-written = written[:, :factor * window + 1]     # (16, 513)
+written = written[:, :factor * window + 1]     # (16, 16·128 + 1)
 print(pocket_tokenizer.decode(written[0, 300:360]), "\n")
 
 @torch.no_grad()
 def loss_by_position(frequencies):
-    """Nats a token of what was written, means over blocks of 32 positions: (16,)."""
+    """Nats a token of what was written, means over blocks of 128 positions: (16,)."""
     read_with(pocket, frequencies)
-    losses = F.cross_entropy(pocket(written[:, :-1]).mT, written[:, 1:], reduction="none")
-    return losses.unflatten(1, (-1, 32)).mean(dim=(0, 2)).cpu()
+    losses = [F.cross_entropy(pocket(text[:, :-1]).mT, text[:, 1:], reduction="none")
+              for text in written.split(4)]                      # (4, factor·window) each
+    return torch.cat(losses).unflatten(1, (-1, window)).mean(dim=(0, 2)).cpu()
 
 trained = pocket.config.theta ** -(torch.arange(0, d, 2) / d)    # (d/2,)
 as_trained = loss_by_position(trained)
@@ -669,12 +667,12 @@ print("nats a token:", " ".join(f"{loss:.2f}" for loss in as_trained))
 #
 # **Prediction · `all_pairs`** &nbsp; 1 minute · no points
 #
-# Divide all frequencies by four: now no pair meets a new angle in the longer window. Nothing is trained. What happens to
-# the loss in the first 128 positions, where the model was good?
+# Divide all frequencies by sixteen: now no pair meets a new angle in the longer window. Nothing is trained. What happens
+# to the loss in the first 128 positions, where the model was good?
 #
 # - **A.** Nothing: all distances shrink alike, and their order stays.
 # - **B.** It falls a little: all keys look nearer.
-# - **C.** It rises: neighbours now differ by a quarter of the angle that the model knows.
+# - **C.** It rises: neighbours now differ by a sixteenth of the angle that the model knows.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "all_pairs", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -686,9 +684,8 @@ all_pairs = "C"
 
 # %%
 interpolated = loss_by_position(trained / factor)
-first = slice(0, window // 32)
-print(f"nats a token in the first {window}: as trained {as_trained[first].mean():.2f}, "
-      f"all pairs divided {interpolated[first].mean():.2f}")
+print(f"nats a token in the first {window}: as trained {as_trained[0]:.2f}, "
+      f"all pairs divided {interpolated[0]:.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_all_pairs", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("all_pairs", all_pairs)
@@ -745,16 +742,20 @@ def stretched_frequencies(frequencies, window, factor, low=1.0, high=4.0):
 # %% nbgrader={"grade": true, "grade_id": "check_stretched_frequencies", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(stretched_frequencies)
 
-# %% mystnb={"image": {"alt": "STRETCHALT"}}
+# %%
 by_parts = loss_by_position(stretched_frequencies(trained, window, factor))
-places = torch.arange(16, factor * window, 32)
-run = recorded("pocket_llama")["result"]["by_position"]
-spots = torch.arange(32, factor * window, 64)
-figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), layout="compressed")
 ways = ("as trained", as_trained), ("all pairs", interpolated), ("by parts", by_parts)
+for name, losses in ways:
+    print(f"{name:>10}: nats a token in the first {window} positions {losses[0]:.2f}, "
+          f"in the last {losses[-1]:.2f}")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "STRETCHALT"}}
+places = torch.arange(window // 2, factor * window, window)
+run = recorded("pocket_llama")["result"]["by_position"]
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), layout="compressed")
 plots.curves({name: (places, losses) for name, losses in ways},
              "position", "nats a token", ax=axes[0], title="On its own text")
-plots.curves({name: (spots, run[name]) for name, _ in ways},
+plots.curves({name: (places, run[name]) for name, _ in ways},
              "position", "bits per byte", ax=axes[1], title="On held-out chapters, recorded")
 plt.show()
 
@@ -856,11 +857,10 @@ def route(logits, k):
 check(route)
 
 # %% [markdown]
-# Published code has had two mistakes in these few lines. One library took P over the chosen probabilities alone
-# ([maxtext, issue 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)). Another divided the counts by the
-# number of tokens instead of choices, so a perfect balance costs k instead of 1 (`transformers`; [pull request
-# 43775](https://github.com/huggingface/transformers/pull/43775)). The second mistake only changes the scale; the first
-# changes what is pushed where.
+# Published code has gone wrong in these few lines, too. One library took P over the chosen probabilities alone
+# ([maxtext, issue 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)). Another divided the counts by tokens
+# instead of choices, so a perfect balance costs k instead of 1 (`transformers`; [pull request
+# 43775](https://github.com/huggingface/transformers/pull/43775)).
 
 # %% [markdown]
 # <div class="card">

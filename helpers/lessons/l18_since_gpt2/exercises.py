@@ -54,7 +54,7 @@ def in_other_types(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 rms_norm = exercise(
     "RMSNorm",
     stars=1,
-    minutes=6,
+    minutes=5,
     fixes_bug=True,
     forbidden={"finished_norm": FINISHED},
     by_hand=READY,
@@ -87,7 +87,7 @@ rms_norm = exercise(
 swiglu = exercise(
     "SwiGLU",
     stars=1,
-    minutes=5,
+    minutes=4,
     answered_by=("llama.SwiGLU",),
     given=case(normal(2, 3, 6), 10),
     also={
@@ -323,7 +323,7 @@ def of_other_blocks(answer: Answer, draw: Draw) -> torch.Tensor:
 llama = exercise(
     "Llama",
     stars=2,
-    minutes=8,
+    minutes=6,
     builds_on=("gpt2.KeyValueCache", "llama.LlamaConfig", "llama.LlamaBlock", "llama.RMSNorm"),
     given=case(ints(2, 5, below=9), APART),
     also={
