@@ -257,9 +257,8 @@ for name, (_, wavelengths) in waves.items():
 # %% [markdown]
 # ## Grouped queries
 #
-# The last change is about the cost of generating. A [key–value
-# cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block, and for each
-# new token the model reads all of it. In large batches of long texts you wait for that reading, not for arithmetic.
+# The last change is about the cost of generating. A [key–value cache](../../site/glossary.md#key-value-cache) holds a
+# key and a value for each position, head and block, and for each new token the model reads all of it.
 #
 # [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
 # ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves the most memory, and
@@ -315,7 +314,7 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `GroupedQueryAttention`** &nbsp; ★★★ · 15 minutes · 5 points
+# **Exercise 3 · `GroupedQueryAttention`** &nbsp; ★★★ · 14 minutes · 5 points
 #
 # Causal attention with h heads of queries and `groups` of keys and values. Four layers without biases: `to_queries` and
 # `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are rotated with `rotate(x,
@@ -663,18 +662,18 @@ as_trained = loss_by_position(trained)
 print("nats a token:", " ".join(f"{loss:.2f}" for loss in as_trained))
 
 # %% [markdown]
-# Beyond the window the loss climbs, and the further the position, the higher it is. The text has not become harder.
-# What is new is the distance between a query and a key. A pair whose wavelength is longer than the window never
-# completed a turn in the training. At larger distances it takes angles that the model has never met. If these angles
-# are the cause, the climb should go when no angle is new.
+# For a few windows little happens. Then the loss climbs, and goes on climbing. The text has not become harder. What is
+# new is the distance between a query and a key. A pair whose wavelength is longer than the window never completed a
+# turn in the training. At larger distances it takes angles that the model has never met. If these angles are the cause,
+# the climb should go when no angle is new.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `all_pairs`** &nbsp; 1 minute · no points
 #
-# Divide all frequencies by sixteen: now no pair meets a new angle in the longer window. Nothing is trained. What happens
-# to the loss in the first 128 positions, where the model was good?
+# Divide all frequencies by sixteen: now no pair meets a new angle in the longer window. Nothing is trained. What
+# happens to the loss in the first 128 positions, where the model was good?
 #
 # - **A.** Nothing: all distances shrink alike, and their order stays.
 # - **B.** It falls a little: all keys look nearer.
@@ -768,8 +767,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The pocket Llama, one seed, reads texts of sixteen windows in one piece. Each marker is a mean
-# over 128 positions. Left, sixteen texts that it wrote; right, thirty-two stretches of chapters that it was not trained
+# **How to read it.** The pocket Llama, one seed, reads texts of sixteen windows in one piece. Lines are means over
+# 128 positions. Left, sixteen texts that it wrote; right, thirty-two stretches of chapters that it was not trained
 # on. *As trained* has the frequencies of the training, *all pairs* divides all of them by sixteen, *by parts* is your
 # function.
 #
@@ -913,7 +912,7 @@ check.prediction("router_of_one", router_of_one)
 # with k = 2. A large part is common to all tokens, so that at first the router prefers the same experts for all. One
 # training uses the task's loss alone, the other adds the balance.
 
-# %%
+# %% tags=["hide-input"]
 def train_mixture(share, steps, N=8, e=16):
     """Task loss at the end, and f of each expert at each step, (steps, N)."""
     torch.manual_seed(2)
@@ -960,6 +959,9 @@ plt.show()
 #
 # </div>
 #
+# With each of eight seeds some experts are dead without the balance, and none with it ([Measured
+# further](../../site/further.md#lesson-18)).
+#
 # ## What models have added since
 #
 # Five changes make a GPT-2 a Llama. Most open models since add some of these:
@@ -979,7 +981,8 @@ plt.show()
 # | several residual streams | four streams in place of one, with learned mixing between them | hyper-connections, [Zhu et al., 2024](https://arxiv.org/abs/2409.19606); [Xie et al., 2025](https://arxiv.org/abs/2512.24880); in [DeepSeek-V4](https://arxiv.org/abs/2606.19348), 2026 |
 #
 # So neither attention in every layer nor a single residual stream can be taken for granted any more. What each of these
-# changes is worth by itself is hard to say: most were published together with new data and a larger model.
+# changes is worth by itself is hard to say: most were published together with new data and a larger model. Min-p,
+# another way of drawing tokens, is in [Measured further](../../site/further.md#lesson-18).
 #
 # ## What you can do now
 #

@@ -180,7 +180,7 @@ NO_GROUPS = "It knows no groups, and this exercise is there to write them."
 grouped_query_attention = exercise(
     "GroupedQueryAttention",
     stars=3,
-    minutes=15,
+    minutes=14,
     forbidden={
         "finished_block": "A finished block holds a finished attention; write yours here.",
         "MultiheadAttention": NO_GROUPS,

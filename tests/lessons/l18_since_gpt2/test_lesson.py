@@ -15,6 +15,11 @@ LESSON = load_lesson("18_since_gpt2")
 ANSWERS = Answers(SOURCE)
 
 
+def test_with_rows_in_the_wrong_order_the_pocket_llama_is_worse_and_says_nothing():
+    text = printed(SOURCE, "orders = {")
+    assert after(text, "rows as in the file: ") > after(text, "rows in pairs: ") + 0.1
+
+
 def test_stretching_is_that_of_llama_3_1():
     rope = pytest.importorskip("transformers.modeling_rope_utils")
     from transformers import LlamaConfig
@@ -91,7 +96,7 @@ def test_without_the_balance_two_experts_are_dead_and_with_it_all_work():
 
 def test_a_larger_base_slows_the_slow_pairs():
     small, large = printed(SOURCE, "waves, agreement = {}").splitlines()[-2:]
-    assert after(large, "wavelengths up to") > 40 * after(small, "wavelengths up to") > 40 * 50_000
+    assert "up to 54,410 positions" in small and "up to 2,559,196 positions" in large
     assert after(large, "positions;") > 1.8 * after(small, "positions;")
 
 
