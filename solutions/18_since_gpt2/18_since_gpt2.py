@@ -611,7 +611,7 @@ for rows, tensors in orders.items():
     model.load_state_dict(tensors)
     print(f"--- rows {rows}:\n{tokenizer.decode(go_on(prompt, 60)[0])}\n")
 
-own = go_on(prompt.expand(16, -1), 64, 1.0, None)    # 16 texts, by the model with rows in pairs
+own = go_on(prompt.expand(16, -1), 64, 1.0, None)    # 16 texts, with rows in pairs
 for rows, tensors in orders.items():
     model.load_state_dict(tensors)
     with torch.no_grad():
