@@ -1,4 +1,4 @@
-"""The pocket GPT-2 that is part of the course: small, whole, in the Hub's format, and what its record says."""
+"""The two pocket GPT-2s that are part of the course: small, whole, in the Hub's format, and what their records say."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import contextlib
 import json
 import math
 import os
+from pathlib import Path
+from typing import NamedTuple
 
 import needs
 import pytest
 import torch
 import torch.nn.functional as F
 
+from helpers.data import store
 from helpers.data.datasets import gpt2_files
-from helpers.data.model_files import POCKET
+from helpers.data.model_files import POCKET, POCKET_ENGLISH, POCKETS
 from helpers.data.recorded import recorded
 from helpers.data.sources import checksum, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.generator import bits_per_byte
-from helpers.training import pocket_gpt2, pocket_gpt2_figures
+from helpers.training import austen, pocket_gpt2, pocket_gpt2_figures
 from helpers.training.common import Record
 
 pytestmark = [
@@ -30,19 +33,42 @@ pytestmark = [
     ),
 ]
 needs_transformers = needs.package("transformers")
+RECORDS = {"pocket_python": "pocket_gpt2", "pocket_english": "pocket_austen"}
 TEXT = "class Naïve(Base):\n    def __init__(self, name=None):\n        self.name = name or '😀'\n\n\n  if  not x :pass"
+each_model = pytest.mark.parametrize("pocket", RECORDS, indirect=True)
+
+
+class Pocket(NamedTuple):
+    """A pocket model and what belongs to it."""
+
+    name: str
+    folder: Path
+    model: gpt2.GPT2
+    tokenizer: Tokenizer
+    run: dict
 
 
 @pytest.fixture(scope="module")
-def pocket():
-    return gpt2.load(POCKET), Tokenizer.from_folder(POCKET)
+def pocket(request):
+    name = getattr(request, "param", "pocket_python")
+    folder = gpt2_files(name).folder
+    return Pocket(name, folder, gpt2.load(folder), Tokenizer.from_folder(folder), recorded(RECORDS[name]))
 
 
 @pytest.fixture(scope="module")
 def held_out(pocket):
-    """(the held-out modules of this Python, their ids)"""
-    texts = pocket_gpt2.learned_and_held_out(stdlib_sources())[1]
-    return texts, pocket_gpt2.as_ids(texts, pocket[1])
+    """(what is held out: modules of this Python, or chapters of the novels; their ids)"""
+    python = pocket.name == "pocket_python"
+    texts = (pocket_gpt2.learned_and_held_out(stdlib_sources()) if python else chapters())[1]
+    return texts, pocket_gpt2.as_ids(texts, pocket.tokenizer)
+
+
+def chapters():
+    """(chapters learned from, chapters held out)"""
+    try:
+        return austen.learned_and_held_out(store.folder() / "austen")
+    except FileNotFoundError:
+        pytest.skip("the novels are not in $COURSE_DATA/austen")
 
 
 ##### The folder
@@ -53,21 +79,34 @@ def test_it_is_the_default_and_says_so(capsys):
     assert capsys.readouterr().out == "GPT-2: the pocket model, trained for this course.\n"
 
 
+def test_each_has_a_name_and_says_what_it_has_read(capsys):
+    assert [gpt2_files(name).folder for name in POCKETS] == [POCKET, POCKET_ENGLISH]
+    assert capsys.readouterr().out.splitlines() == [
+        "GPT-2: a pocket model, trained for this course on Python's standard library.",
+        "GPT-2: a pocket model, trained for this course on six novels by Jane Austen.",
+    ]
+    with pytest.raises(ValueError, match="did you mean 'pocket_english'"):
+        gpt2_files("pocket_englisch")
+
+
+@each_model
 def test_it_fits_in_a_pocket(pocket):
-    assert sum(path.stat().st_size for path in POCKET.iterdir()) < 8_000_000
-    assert {"config.json", "model.safetensors", "vocab.json", "merges.txt"} <= {path.name for path in POCKET.iterdir()}
-    assert sum(p.numel() for p in pocket[0].parameters()) == recorded("pocket_gpt2")["settings"]["parameters"]
-    assert len(pocket[1]) == pocket[0].config.n
-    assert next(pocket[0].parameters()).dtype == torch.float32  # kept in 16 bits, used in 32
+    files = {path.name for path in pocket.folder.iterdir()}
+    assert sum(path.stat().st_size for path in pocket.folder.iterdir()) < 8_000_000
+    assert {"config.json", "model.safetensors", "vocab.json", "merges.txt"} <= files
+    assert sum(p.numel() for p in pocket.model.parameters()) == pocket.run["settings"]["parameters"]
+    assert len(pocket.tokenizer) == pocket.model.config.n
+    assert next(pocket.model.parameters()).dtype == torch.float32  # kept in 16 bits, used in 32
 
 
+@each_model
 @needs_transformers
 def test_transformers_loads_the_same_folder_with_the_same_ids_and_logits(pocket):
     import transformers
 
-    model, tokenizer = pocket
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(POCKET, dtype=torch.float32).eval()
-    their_tokenizer = transformers.AutoTokenizer.from_pretrained(POCKET)
+    model, tokenizer = pocket.model, pocket.tokenizer
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(pocket.folder, dtype=torch.float32).eval()
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(pocket.folder)
     ids = tokenizer.encode(TEXT)
     assert their_tokenizer.encode(TEXT) == ids and their_tokenizer.decode(ids) == TEXT
     with torch.no_grad():
@@ -93,19 +132,23 @@ def test_the_record_reaches_what_was_aimed_at():
 
 
 @pytest.mark.deep
-def test_it_is_as_good_on_held_out_modules_as_its_record_says(pocket, held_out):
+@each_model
+def test_it_is_as_good_on_what_is_held_out_as_its_record_says(pocket, held_out):
     """Other Pythons hold out other modules: they should be about as hard."""
-    model, run, (texts, ids) = pocket[0], recorded("pocket_gpt2"), held_out
-    same = checksum(stdlib_sources()) == run["data"]["sha256"]
+    model, run, (texts, ids) = pocket.model, pocket.run, held_out
+    english = pocket.name == "pocket_english"
+    same = english or checksum(stdlib_sources()) == run["data"]["sha256"]
     if same:
-        assert (len(ids), len(texts)) == (run["data"]["held_out_tokens"], run["data"]["held_out_modules"])
+        unit = "chapters" if english else "modules"
+        assert (len(ids), len(texts)) == (run["data"]["held_out_tokens"], run["data"][f"held_out_{unit}"])
     nats = math.log(gpt2.perplexity(model, ids, stride=model.t_max // 2))
     bits = bits_per_byte(nats * (len(ids) - 1) / len("".join(texts).encode()))
     assert bits == pytest.approx(run["result"]["held_out_bits_per_byte"], abs=0.005 if same else 0.25)
 
 
+@each_model
 def test_its_heads_are_where_its_record_says(pocket, held_out):
-    model, found = pocket[0], recorded("pocket_gpt2")["result"]["heads"]
+    model, found = pocket.model, pocket.run["result"]["heads"]
     rows = held_out[1][: 16 * 256].view(16, 256)
     looked = model.attention_weights(rows).mean(dim=1)
     assert divmod(int(gpt2.previous_score(looked).argmax()), model.config.h) == place(found["previous_token"])
@@ -116,7 +159,7 @@ def test_its_heads_are_where_its_record_says(pocket, held_out):
 
 
 def test_without_its_induction_heads_it_no_longer_copies(pocket):
-    model, told = pocket[0], recorded("pocket_gpt2")["result"]["heads"]["losses"]
+    model, told = pocket.model, pocket.run["result"]["heads"]["losses"]
     once = torch.randint(model.config.n - 1, (16, 48), generator=torch.Generator().manual_seed(12))
     nats = {}
     for name, heads in told["heads"].items():
@@ -129,11 +172,21 @@ def test_without_its_induction_heads_it_no_longer_copies(pocket):
     assert nats["previous-token head off"] > whole + 4
 
 
-def test_its_samples_are_made_of_words_of_the_library():
-    samples = recorded("pocket_gpt2")["samples"]
-    known = set(" ".join(stdlib_sources().values()).split())
+@each_model
+def test_its_samples_are_made_of_words_of_what_it_has_read(pocket):
+    samples = pocket.run["samples"]
+    read = stdlib_sources().values() if pocket.name == "pocket_python" else chapters()[0]
+    known = set(" ".join(read).split())
     written = [word for sample in samples for word in sample["text"].split()[1:-1]]  # whole words: ends may be cut
     assert len(samples) >= 5 and sum(word in known for word in written) > 0.6 * len(written)
+
+
+def test_the_english_samples_are_not_copied_from_the_novels():
+    novels = " " + " ".join(" ".join(chapters()[0]).split()) + " "
+    for sample in recorded("pocket_austen")["samples"]:
+        words = sample["text"].split()[1:-1]
+        runs = [" ".join(words[k : k + 9]) for k in range(len(words) - 8)]
+        assert not [run for run in runs if f" {run} " in novels]
 
 
 def place(score):

@@ -27,7 +27,7 @@ from helpers.course import write_whole
 from . import hub, store
 from .data_set import DataSet, Taken, first_whole
 from .hub import Repository, Unavailable
-from .model_files import GPT2_SIZES, MiniLM, PublishedGPT2, SmolLM2, owner
+from .model_files import GPT2_SIZES, POCKETS, MiniLM, PublishedGPT2, SmolLM2, owner
 
 _ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
 # The Hub keeps a copy of data sets as Parquet files here, also of those that are published as a script.
@@ -122,25 +122,32 @@ def translation_pairs(places: Sequence[str] | None = None, say: Callable[[str], 
 def gpt2_files(
     name: str = "gpt2", weights: bool = True, places: Sequence[str] | None = None, say: Callable[[str], object] = print
 ) -> GPT2Files:
-    """A published GPT-2's files: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2", or the pocket model.
+    """A published GPT-2's files: "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "distilgpt2", or a pocket model's.
 
-    An owner may stand before a name ("openai-community/gpt2"). name may also be a folder that holds such files, which
-    is then taken as it is; a folder that is called like a published model is "./gpt2". weights=False asks for the
-    tokenizer alone. Returns GPT2Files(folder, taken). The folder holds vocab.json, merges.txt and, with weights,
+    Where a published one is not to be had, the pocket model that writes Python is taken. "pocket_python" and
+    "pocket_english", which writes like six novels by Jane Austen, are on every machine. An owner may stand before a
+    name ("openai-community/gpt2"). name may also be a folder that holds such files, which is then taken as it is; a
+    folder that is called like a published model is "./gpt2". weights=False asks for the tokenizer alone. Returns
+    GPT2Files(folder, taken). The folder holds vocab.json, merges.txt and, with weights,
     config.json and model.safetensors (or pytorch_model.bin, of older models; load it with weights_only), or these in
     parts with an index. ValueError for a name that is neither.
     """
     for known in GPT2_SIZES:
         if name in (known, f"{owner(known)}/{known}"):
             return GPT2Files(*PublishedGPT2(known, weights).take(places, say))
+    if name in POCKETS:
+        folder, text = POCKETS[name]
+        line = f"GPT-2: a pocket model, trained for this course on {text}."
+        say(line)
+        return GPT2Files(folder, Taken("embedded", [], line))
     folder = Path(name).expanduser()
     if str(name) and folder.is_dir():  # an empty path would be the folder that one is in
         return GPT2Files(folder, Taken("folder", [], ""))
-    near = difflib.get_close_matches(str(name).rsplit("/", 1)[-1].lower(), GPT2_SIZES, 1)
+    near = difflib.get_close_matches(str(name).rsplit("/", 1)[-1].lower(), [*GPT2_SIZES, *POCKETS], 1)
     raise ValueError(
         f"There is no GPT-2 called {str(name)!r}, and no such folder"
         + (f"; did you mean {near[0]!r}?" if near else ".")
-        + f" Names are {', '.join(GPT2_SIZES)}; a folder that holds such files will do too."
+        + f" Names are {', '.join([*GPT2_SIZES, *POCKETS])}; a folder that holds such files will do too."
     )
 
 

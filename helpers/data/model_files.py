@@ -19,6 +19,11 @@ POCKET = Path(__file__).with_name("pocket_gpt2")
 POCKET_ENGLISH = Path(__file__).with_name("pocket_austen")
 # A Llama of half a million parameters, on the same novels: helpers.training.pocket_llama.
 POCKET_LLAMA = Path(__file__).with_name("pocket_llama")
+# The pocket models by name, and what each has read
+POCKETS = {
+    "pocket_python": (POCKET, "Python's standard library"),
+    "pocket_english": (POCKET_ENGLISH, "six novels by Jane Austen"),
+}
 
 GPT2_SIZES = {  # width, heads, blocks
     "gpt2": (768, 12, 12),

@@ -14,8 +14,8 @@
 # sentence, and replaces it with a weighted average of them all.
 #
 # The course has a second subject: **code that runs, trains, scores well and is wrong.** Self-attention is three lines
-# of code, and many wrong versions of them raise no error. This lesson ends with one of those, and with the picture that
-# gives it away.
+# of code, and many wrong versions of them raise no error. You will fix one of those, and see the picture that gives it
+# away.
 #
 # | | |
 # |---|---|
@@ -683,54 +683,6 @@ for function in (self_attention, running_sum):
 
 # %% [markdown]
 # For self-attention the gap is only rounding error; the running sum depends on the order.
-#
-# ## What is still missing
-#
-# - **Relevance.** The word that helps most need not be a similar one: a verb may need its subject. In lesson 2 each
-#   word gets a separate vector that says what it looks for.
-# - **Parameters.** Self-attention has none: training can only change the vectors that it gets.
-# - **Order.** In language it matters. [Lesson 6](../06_positions/06_positions.ipynb) adds positions.
-
-# %% [markdown]
-# ## Your model so far
-#
-# From here to lesson 9 (lesson 8 pauses), one small language model grows out of your functions. It reads a *window*
-# of 32 bytes from Python's reference manual, and each position predicts the byte after it. Bytes become learned
-# vectors of e = 64 numbers, your `raw_weights` and `row_softmax` mix them, and a linear map and a softmax make
-# probabilities.
-#
-# **Two parts come in a closed box: each position sees only the bytes up to its own, and knows where they are.**
-# Lessons 5 and 6 open the box.
-#
-# The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the average of $-\log_2 p$ over held-out text,
-# where $p$ is the probability of the byte that came next. Lower is better; equal probabilities for all 256 bytes score
-# 8. Four references appear in each of these charts:
-#
-# - *order 0* counts how frequent each byte is in the training text;
-# - *order 1* counts how often each byte follows the one before it;
-# - *gzip* and *xz* are file compressors: by how many bits per byte does the compressed file grow when the held-out
-#   text is appended?
-
-# %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is on the line of order 1, near 3.5. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
-from helpers.ladder import BareAttention, ByteModel, Ladder
-
-ladder = Ladder(check)
-softmax, scores = ladder.own(row_softmax), ladder.own(raw_weights)
-torch.manual_seed(0)
-ladder.climb(ByteModel(BareAttention(softmax, scores)))
-ladder.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
-# *Order 0* and *order 1* add 0.1 to all counts.
-#
-# </div>
-#
-# **It scores no better than a table of which byte follows which.** Its score is that of *order 1*, and of the same
-# model without self-attention. Its sample has spaces and likely pairs of letters, and few whole words. The
-# start page collects your scores; `Ladder(check, text="enwik8")` trains on Wikipedia text instead (a download).
 
 # %% [markdown]
 # ## The same function, written in a hurry
@@ -759,9 +711,7 @@ show_player("average")
 
 # %% [markdown]
 # The function of exercise 6 should compute the outputs of exercise 4 and return the weights as well. As given, it runs:
-# no error, the right shapes, gradients. Even its score gives no warning: in the model above, which gains nothing from
-# attention yet, it trains to 3.58 bits per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1), for
-# when you have solved it). But some of its outputs are **outside** the hull.
+# no error, the right shapes, gradients. But some of its outputs are **outside** the hull.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are clearly outside the hull, one of them far away, and a third is just outside its upper edge."}}
 as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
@@ -829,6 +779,48 @@ check(hurried_attention)
 # give the right weights, because the scores are symmetric.
 #
 # </details>
+
+# %% [markdown]
+# ## What is still missing
+#
+# - **Relevance.** The word that helps most need not be a similar one: a verb may need its subject. In lesson 2 each
+#   word gets a separate vector that says what it looks for.
+# - **Parameters.** Self-attention has none: training can only change the vectors that it gets.
+# - **Order.** In language it matters. [Lesson 6](../06_positions/06_positions.ipynb) adds positions.
+
+# %% [markdown]
+# ## Your model so far
+#
+# From here to lesson 9, one small language model grows out of your functions. It reads a *window* of 32 bytes from
+# Python's reference manual, and each position predicts the byte after it. Bytes become learned vectors, and your
+# `raw_weights` and `row_softmax` mix them. **Two parts come in a closed box, which lessons 5 and 6 open: each position
+# sees only the bytes up to its own, and knows where they are.**
+#
+# The score is in [bits per byte](../../site/glossary.md#bits-per-byte), the average of $-\log_2 p$ over held-out text,
+# where $p$ is the probability of the byte that came next. Lower is better. Dashed lines are references: tables that
+# count bytes (*order 0*) or pairs of bytes (*order 1*), and what the held-out text adds to a file compressed by *gzip*
+# or *xz*.
+
+# %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is on the line of order 1, near 3.5. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
+from helpers.ladder import BareAttention, ByteModel, Ladder
+
+ladder = Ladder(check)
+softmax, scores = ladder.own(row_softmax), ladder.own(raw_weights)
+torch.manual_seed(0)
+ladder.climb(ByteModel(BareAttention(softmax, scores)))
+ladder.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
+# *Order 0* and *order 1* add 0.1 to all counts.
+#
+# </div>
+#
+# **It scores no better than a table of which byte follows which**, and no better than the same model without
+# self-attention. So the score gives no warning of a wrong function either: with exercise 6 as given, the model trains
+# to 3.58 bits per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1)).
 
 # %% [markdown]
 # ## What you can do now

@@ -297,30 +297,13 @@ plots.diagrams.three_roles()
 #
 # </div>
 #
-# Each of the t queries is looked up among the s keys (in the diagram, s = t). Writing $w'$ for the scores:
+# Each of the t queries is looked up among the s keys. Writing $w'$ for the scores, of shape (b, t, s):
 #
 # $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} ,
 # \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
 #
-# As a loop, the computation is:
-#
-# ```python
-# for row in range(b):           # each sequence of the batch
-#     for i in range(t):         # each query
-#         y[row, i] = soft_lookup(q[row, i], k[row], v[row])
-# ```
-#
-# The letters t and s differ because the queries may come from one sequence, the keys and values from another. In
-# machine translation, the t words written so far look at the s words of the source sentence ([lesson
+# In the diagram s = t. In general the queries may come from one sequence, the keys and values from another ([lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb)).
-#
-# | tensor | shape | a row of it is |
-# |---|---|---|
-# | `q` | (b, t, d) | a query |
-# | `k` | (b, s, d) | a key |
-# | scores, weights | (b, t, s) | one query against all keys |
-# | `v` | (b, s, d_v) | a value |
-# | output | (b, t, d_v) | one query's average of the values |
 
 # %% [markdown]
 # The next function is meant to be attention. It uses `einsum`, which gives each axis a letter (here v for d_v). Axes

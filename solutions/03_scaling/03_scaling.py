@@ -10,8 +10,8 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the division by $\sqrt d$, which we call *the root* for short. This lesson derives it, shows what goes wrong
-# without it, and asks when it matters.
+# except the division by $\sqrt d$, which we call *the root* for short. **What goes wrong without it?** This lesson asks
+# the question three times: of a row of weights, of its gradient, and of a model in training.
 #
 # | | |
 # |---|---|
@@ -36,11 +36,11 @@ from helpers.lesson import start
 check = start("03_scaling")
 
 # %% [markdown]
-# ## The same attention at three widths
+# ## A row of weights without the root
 #
-# **Training may make a row of weights sharp. When the vectors are wide, chance does it first.** To see this, draw one
-# query and eight keys with standard normal components, and compute attention weights as in lesson 2: dot products,
-# then softmax. Nothing is trained. The panels differ only in the width d of the vectors.
+# **When the vectors are wide, chance makes a row of weights sharp.** To see this, draw one query and eight keys with
+# standard normal components, and compute attention weights as in lesson 2: dot products, then softmax. Nothing is
+# trained. The panels differ only in the width d of the vectors.
 
 # %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has nearly all of it."}}
 chance = torch.Generator().manual_seed(307)
@@ -84,7 +84,7 @@ for d in (4, 64, 1024):
 
 # %% [markdown]
 # At d = 4 this hardly ever happens; at d = 1024 it is the rule. The softmax is the same, so the cause must be in the
-# scores.
+# scores. How large are they?
 
 # %% [markdown]
 # ## How large is a dot product?
@@ -297,46 +297,11 @@ check.prediction("three_times_as_large", three_times_as_large)
 # the projections near standard deviation 1, but the projections themselves may grow.
 
 # %% [markdown]
-# ## Three words by hand
+# ## The gradient without the root
 #
-# The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the two missing numbers.
-
-# %% tags=["hide-input"]
-from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
-
-X_raw = (X @ W_Q) @ (X @ W_K).T
-X_scaled = X_raw / math.sqrt(4)
-X_weights = torch.softmax(X_scaled, dim=-1)
-plots.number_grids(
-    "three-words", "Scores of three words divided by the root of d, by hand", THREE_WORDS,
-    [{"*q k*^{⊤}": X_raw, "*w*, not scaled": torch.softmax(X_raw, dim=-1)},
-     {"*q k*^{⊤}/2": X_scaled, "*w*, scaled": X_weights}],
-    empty=[("*q k*^{⊤}/2", 1, 1), ("*w*, scaled", 1, 1)],
-)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The upper grids are the scores of lesson 2 and their softmax. The lower grids are the divided
-# scores and their softmax. Rows are queries, columns are keys, both in the order *the*, *loop*, *ends*. For the missing
-# weight use $e \approx 2.7$ and $e^2 \approx 7.4$.
-#
-# </div>
-#
-# Every row becomes softer. The next cell prints the two missing numbers.
-
-# %% tags=["hide-cell", "nbval-check-output"]
-print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
-before = torch.softmax(X_raw, dim=-1)[1, 1]
-print(f"its weight: {X_weights[1, 1]:.2f}, before the division {before:.2f}")
-mine = scaled_scores(X @ W_Q, X @ W_K)
-print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
-
-# %% [markdown]
-# ## When the weight is on the wrong key
-#
-# A sharp row may put its weight on the wrong key. Take Alammar's two scores again, and suppose that the loss would be
-# lower if the **second** key had the weight. Gradient descent has to raise its score.
+# So without the root, a row is sharp by chance. Is that a harm? Training could still move the weight to where it
+# belongs. Take Alammar's two scores again, and suppose that the loss would be lower if the **second** key had the
+# weight. Gradient descent has to raise its score.
 
 # %% [markdown]
 # <div class="card">
@@ -445,42 +410,12 @@ check(softmax_backward)
 # **A key with hardly any weight gets hardly any gradient, even if it is the right one.** Your formula says why. If
 # $g_j$ is below the weighted average of g, more weight on key j would lower the loss. Gradient descent then raises the
 # score of key j, but in proportion to the weight that the key already has.
-#
-# The next figure adds a third key. Feed your function the rows of the identity matrix, and it returns the Jacobian, row
-# by row.
-
-# %% mystnb={"image": {"alt": "Two heat maps of the derivatives of three weights with respect to three scores. Without scaling all entries read 0.000. With scaling the diagonal is positive and all other entries are negative."}}
-plain = torch.tensor([112.0, 96.0, 100.0], device=device())    # q·k for three keys
-each_weight = torch.eye(3, device=device())    # g asks for one weight at a time
-before = softmax_backward(torch.softmax(plain, 0).expand(3, 3), each_weight)
-after = softmax_backward(torch.softmax(plain / 8, 0).expand(3, 3), each_weight) / 8
-by_autograd = torch.autograd.functional.jacobian(lambda z: torch.softmax(z / 8, 0), plain)
-print("agrees with autograd:", torch.allclose(after, by_autograd, atol=1e-6))
-for name, jacobian in {"not scaled": before, "scaled": after}.items():
-    print(f"{name}: largest entry {jacobian.max():.1g}")
-
-plots.heat_pair(before, after, rows=["0", "1", "2"], same_scale=True, digits=3,
-                titles=("not scaled", "scaled, d = 64"), row_label="weight of key m",
-                column_label="raised score of key j")
-plt.show()
 
 # %% [markdown]
-# <div class="figure-caption">
+# ## One number for how sharp a row is
 #
-# **How to read it.** Column j shows how the weights change when the product $q \cdot k_j$ is raised a little: weight j
-# rises (blue), the others fall (orange). Each column adds up to 0. Note the largest entries, which are printed above.
-#
-# </div>
-#
-# Can a larger [**learning rate**](../../site/glossary.md#learning-rate), the factor in front of the gradient, make up
-# for this? No. It multiplies the gradients of all keys alike, and without scaling those of some keys are a billion
-# times larger than those of others. [Measured further](../../site/further.md#lesson-3) shows that, and what a saturated
-# row does to a training.
-
-# %% [markdown]
-# ## One number for how soft a row is
-#
-# [**Entropy**](../../site/glossary.md#entropy) says in one number how spread out the weights of a row are:
+# To ask the question of a whole model, we need one number for each of its rows.
+# [**Entropy**](../../site/glossary.md#entropy) says how spread out the weights of a row are:
 #
 # $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
 #
@@ -542,7 +477,7 @@ for d, (query, keys) in drawn.items():
     print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
 
 # %% [markdown]
-# ## When does the root matter?
+# ## A model without the root
 #
 # So far nothing has been trained. Take the language model of lesson 2, whose d is 64, and train it four ways: with
 # small or with large initial matrices for queries and keys, and with or without the root. The small matrices are those
@@ -624,19 +559,51 @@ check.prediction("four_starts", four_starts)
 # three runs without it ends more than a tenth of a bit above each run with it. The root does not undo the large start
 # altogether: two of the three runs with it still end above all runs with small matrices.
 #
-# The root does two things: rows start soft, and each training step moves the scores less. In our model neither is
-# enough alone ([Measured further](../../site/further.md#lesson-3), one run each). Other models do without the root:
-# [T5](https://arxiv.org/abs/1910.10683) [draws its initial query
-# matrix](https://github.com/tensorflow/mesh/blob/fa19d69eafc9a482aff0b59ddd96b025c0cb207d/mesh_tensorflow/transformer/attention.py#L136)
-# with a standard deviation √d times smaller than that of the key matrix.
+# So what goes wrong without the root? Wide vectors of variance 1 get sharp rows, a sharp row hardly learns, and our
+# model with large matrices ends worse. With small matrices, nothing goes wrong. ([Measured
+# further](../../site/further.md#lesson-3) separates the two effects of the root: rows start soft, and each step moves
+# the scores less.)
 
 # %% [markdown]
-# ## A head that loads but does not work
+# ## Practice: numbers that nothing else checks
 #
-# Suppose you have the file of a published model and code for one of its heads. PyTorch loads its three matrices and
-# says `<All keys matched successfully>`, and all outputs have the right shape. But the numbers are wrong. **Code can
-# load and run and be wrong, and nothing complains.** So you need tests. Design one now, for attention that you can call
-# but not read.
+# **Code can load and run and be wrong, and nothing complains.** Every shape is right, every key of a file matches, and
+# only the numbers are wrong. Practise on numbers in three places: on paper, in a function that you can call but not
+# read, and in a head that loads the matrices of a trained model.
+#
+# First on paper. The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the two
+# missing numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
+
+X_raw = (X @ W_Q) @ (X @ W_K).T
+X_scaled = X_raw / math.sqrt(4)
+X_weights = torch.softmax(X_scaled, dim=-1)
+plots.number_grids(
+    "three-words", "Scores of three words divided by the root of d, by hand", THREE_WORDS,
+    [{"*q k*^{⊤}": X_raw, "*w*, not scaled": torch.softmax(X_raw, dim=-1)},
+     {"*q k*^{⊤}/2": X_scaled, "*w*, scaled": X_weights}],
+    empty=[("*q k*^{⊤}/2", 1, 1), ("*w*, scaled", 1, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The upper grids are the scores of lesson 2 and their softmax. The lower grids are the divided
+# scores and their softmax. Rows are queries, columns are keys, both in the order *the*, *loop*, *ends*. For the missing
+# weight use $e \approx 2.7$ and $e^2 \approx 7.4$.
+#
+# </div>
+#
+# Every row becomes softer. The next cell prints the two missing numbers.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
+before = torch.softmax(X_raw, dim=-1)[1, 1]
+print(f"its weight: {X_weights[1, 1]:.2f}, before the division {before:.2f}")
+mine = scaled_scores(X @ W_Q, X @ W_K)
+print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
 
 # %% [markdown]
 # <div class="card">
@@ -789,7 +756,7 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # %% [markdown]
 # ## Your model so far
 #
-# Lesson 2's model gets the root. Its matrices are small, so expect little.
+# Lesson 2's model gets the root. Its matrices start small, so expect little.
 
 # %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average is near 4.4, a little left of the line of order 0. Bare self-attention is near 3.5, at the line of order 1. Queries, keys, values and scaled scores are close together near 3.3. All are right of the lines of gzip and xz."}}
 from helpers.parts.scaling import scaled_scores    # the function from above
@@ -865,9 +832,9 @@ for name, rows in maps.items():
 #
 # You can, if you also train with d. At the start, the variance of the scores is then d/d² = 1/d, and the rows of wide
 # heads are almost even. Our models with small matrices start this way too, and learn. After training, q and k may
-# agree. If the products of their components have a positive mean, q·k grows like d and not like √d. For this reason μP,
-# a parametrization whose learning rate carries over from narrow models to wide ones, divides by d ([Yang et al.,
-# 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# agree. If the products of their components have a positive mean, q·k grows like d and not like √d. For this reason μP
+# divides by d, a parametrization whose [learning rate](../../site/glossary.md#learning-rate) carries over from narrow
+# models to wide ones ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 #

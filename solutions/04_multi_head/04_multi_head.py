@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | multi-head attention without a loop over the heads, and a test that catches a wrong merge |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
-# | **It takes** | about 100 minutes: five exercises, one of them with a bug to fix, and two predictions; 19 points |
+# | **It takes** | about 95 minutes: five exercises, one of them with a bug to fix, and two predictions; 19 points |
 # | **It computes** | in about a minute in all, without a GPU; the training in the section *Your model so far* can be stopped early |
 #
 # In this lesson b is the number of sentences, t the number of positions, and e the width of the model. **h** is new,
@@ -333,25 +333,6 @@ print("same as nn.MultiheadAttention to within 0.00001:", agree)
 for h in (1, 8):
     count = sum(p.numel() for p in MultiHeadAttention(512, h).parameters())
     print(f"e = 512, h = {h}: {count:,} parameters")
-
-# %% [markdown]
-# Now compare it with a loop over three heads of lesson 2. `nn.Linear` stores its weight as (outputs, inputs), so to put
-# heads side by side, stack the *rows* of their weights. The heads of lesson 2 do not divide their scores by $\sqrt d$.
-# To cancel your division, the query weights are multiplied by $\sqrt d$; `unify` is the identity.
-
-# %% tags=["nbval-check-output"]
-heads = [SingleHeadAttention(12, 4).to(device()) for _ in range(3)]
-loop = torch.cat([head(x) for head in heads], dim=-1)    # (b, t, h·d)
-
-whole = MultiHeadAttention(12, 3).to(device())
-with torch.no_grad():
-    for name in ("to_queries", "to_keys", "to_values"):
-        rows = torch.cat([getattr(head, name).weight for head in heads])    # (h·d, e)
-        getattr(whole, name).weight.copy_(rows)
-    whole.to_queries.weight.mul_(math.sqrt(4))
-    whole.unify.weight.copy_(torch.eye(12))
-    whole.unify.bias.zero_()
-print("MultiHeadAttention = loop over heads:", torch.allclose(whole(x), loop, atol=1e-5))
 
 # %% [markdown]
 # ## Three words by hand
@@ -759,6 +740,32 @@ for sentence in pronoun["sentences"]:
 # out what a head looks for, you need sentences that tell the explanations apart.**
 
 # %% [markdown]
+# ## One sentence, head by head
+#
+# **Three heads look at the same sentence and weight it in three ways.** This is the sentence of lessons 1 to 3. Its
+# queries and keys come from the first layer of MiniLM, all twelve heads side by side, and your `split_heads` cuts them
+# apart. The model's position vectors are left out until lesson 6.
+
+# %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
+q, k, _ = (torch.cat(part, dim=-1)[None] for part in
+           zip(*(queries_keys_values(r) for r in range(12))))    # (1, t, 12·32)
+weights = torch.softmax(split_heads(q, 12) @ split_heads(k, 12).mT / math.sqrt(32), dim=-1)
+plots.sentence_map(weights[0, [2, 4, 8]], SENTENCE, ["head 2", "head 4", "head 8"])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i holds the weights of word i. Three of twelve heads, chosen because they differ. Lessons 2
+# and 3 drew head 7.
+#
+# </div>
+#
+# In head 2 almost every word looks at *bank*. (The first of the two maps above is of the same head, with positions:
+# there it looks one token back. Lesson 6 compares the two.) In head 4 *bank* looks at *muddy*, the word that says which
+# bank is meant. In head 8 several words look at themselves, and each *the* looks at both.
+
+# %% [markdown]
 # ## Your model so far
 #
 # **Four heads are worth about half a bit.** The attention of the ladder now has four heads of width 16, split and
@@ -788,37 +795,10 @@ ladder.show()
 # further](../../site/further.md#lesson-4)).
 
 # %% [markdown]
-# ## One sentence, head by head
-#
-# **Three heads look at the same sentence and weight it in three ways.** This is the sentence of lessons 1 to 3. Its
-# queries and keys come from the first layer of MiniLM, all twelve heads side by side, and your `split_heads` cuts them
-# apart. The model's position vectors are left out until lesson 6.
-
-# %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
-q, k, _ = (torch.cat(part, dim=-1)[None] for part in
-           zip(*(queries_keys_values(r) for r in range(12))))    # (1, t, 12·32)
-weights = torch.softmax(split_heads(q, 12) @ split_heads(k, 12).mT / math.sqrt(32), dim=-1)
-plots.sentence_map(weights[0, [2, 4, 8]], SENTENCE, ["head 2", "head 4", "head 8"])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row i holds the weights of word i. Three of twelve heads, chosen because they differ. Lessons 2
-# and 3 drew head 7.
-#
-# </div>
-#
-# In head 2 almost every word looks at *bank*. (The first map of *Heads in a published model* is of the same head,
-# with positions: there it looks one token back. Lesson 6 compares the two.) In head 4 *bank* looks at *muddy*, the
-# word that says which bank is meant. In head 8 several words look at themselves, and each *the* looks at both.
-
-# %% [markdown]
 # ## What you can do now
 #
 # You can split a tensor into heads and merge it again, and say why a reshape alone does neither; write multi-head
-# attention without a loop and show that a loop over heads gives the same; and write a test that detects a wrong merge
-# where a perfect score does not.
+# attention without a loop; and write a test that detects a wrong merge where a perfect score does not.
 #
 # **Three questions to think about**
 #

@@ -324,12 +324,9 @@ print("the first two unmasked weights of loop, divided by their sum, are the sam
 # %% [markdown]
 # ## Sentences of different lengths
 #
-# The sentences of a batch differ in length, but all rows of a tensor are equally long. So short sentences are filled up
-# with a special token, the **[padding](../../site/glossary.md#padding)**, and no position may attend to it. In a
-# sentence of three real tokens, padded at its end, the visible key positions are those with $j < 3$.
-#
-# This rule does not depend on the query position. So the mask has shape (b, 1, t), and broadcasting repeats it along
-# the middle axis of the scores (b, t, t).
+# The sentences of a batch differ in length. So short ones are filled up with a special token, the
+# **[padding](../../site/glossary.md#padding)**, and no position may attend to it. This rule is the same for every query
+# position, so the mask has shape (b, 1, t).
 
 # %% [markdown]
 # <div class="card">
@@ -372,8 +369,7 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# Combine the two masks with `&`: a key position is visible only if it is not in the future **and** is not padding. The
-# shapes (t, t) and (b, 1, t) broadcast to (b, t, t).
+# Combine the two masks with `&`: a key position is visible only if it is not in the future **and** is not padding.
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
@@ -407,13 +403,9 @@ nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# All three exponentials are 0, and 0/0 is NaN (not a number). It spreads: in the next layer this position gets a weight
-# of 0, but 0 · NaN is NaN. So it reaches all outputs of its sentence, then the loss, and with the gradient the
-# parameters.
-#
-# A finite fill value in place of −∞ avoids the NaN. But then the row becomes a plain average over everything, the
-# future included. No real position reads it, but its output depends on the future, which a test for leaks would
-# report. So we want a row of zeros, which depends on no input.
+# All three exponentials are 0, and 0/0 is NaN (not a number). It spreads: in the next layer 0 · NaN is NaN, and at last
+# the parameters are NaN. A finite fill value in place of −∞ avoids that, but makes the row a plain average over
+# everything, the future included. So we want a row of zeros, which depends on no input.
 
 # %% [markdown]
 # <div class="card">
@@ -468,25 +460,35 @@ check(masked_softmax)
 
 # %% [markdown]
 # Could you mask after the softmax and then divide each row by its sum? On paper, yes. But if a hidden score is far
-# above the visible ones, the visible weights all round to 0, and you divide 0 by 0.
+# above the visible ones, the visible weights all round to 0, and you divide 0 by 0. ([Measured
+# further](../../site/further.md#lesson-5) shows a batch under both masks, and a repair of the NaN that comes too late.)
+
+# %% [markdown]
+# ## The sentence, one word at a time
 #
-# <details><summary>Is it enough to replace the NaN with 0 after the softmax?</summary>
+# What does your mask do to a head that was trained without one? Here is a head of a published model, without and with
+# the mask. It reads the sentence of lessons 1 to 4 without positions.
+
+# %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without a mask the column of bank is dark in nearly every row. With the causal mask everything above the diagonal is empty; the column of bank is dark only in the rows below it, and the rows above have their dark cells at the, boat and reach."}}
+from helpers.data.sentence import WORDS, queries_keys_values
+
+q, k, _ = queries_keys_values(2)    # head 2 of the first block: (t, d) each
+scores = q @ k.T / math.sqrt(q.shape[-1])
+maps = [torch.softmax(scores, dim=-1), masked_softmax(scores, causal_mask(len(WORDS)))]
+plots.sentence_map(torch.stack(maps), WORDS, ["without a mask", "with the causal mask"])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# The weights are then right, but the gradient may not be. Here −∞ is added to all scores of a row:
+# **How to read it.** Row: the word that looks. Column: the word that is looked at. Every row sums to 1. The model is
+# all-MiniLM-L6-v2.
 #
-# ```python
-# scores = torch.zeros(3, requires_grad=True)
-# masked = scores + torch.full((3,), -math.inf)
-# torch.softmax(masked, dim=-1).nan_to_num(0.0)[0].backward()
-# print(scores.grad)    # tensor([nan, nan, nan])
-# ```
+# </div>
 #
-# The backward pass of softmax multiplies by its output, which is still NaN. If you *fill* the scores with −∞ instead,
-# the gradient is 0: `masked_fill` stops whatever comes back to a filled entry.
-#
-# </details>
-#
-# [Measured further](../../site/further.md#lesson-5) draws a batch of three sentences under both masks.
+# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank* cannot
+# see it, so their weight goes to words before them or to themselves. And in any head, *it* can look back at *boat*
+# and *bank*, but not at *muddy*, the word that decides between them.
 
 # %% [markdown]
 # ## The self-attention of a language model
@@ -499,10 +501,9 @@ check(masked_softmax)
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
 #
-# The causal mask is (t, t). Combined with padding it becomes (b, t, t), but the scores are (b, h, t, t). Broadcasting
-# aligns axes *from the right*, so the b of the mask meets the h of the scores. If b and h differ and neither is 1, that
-# raises an error. **If b = h, it does not**: head 0 of every sentence gets the padding of sentence 0, head 1 that of
-# sentence 1, and so on.
+# Combined with padding, the mask is (b, t, t), but the scores are (b, h, t, t). Broadcasting aligns axes *from the
+# right*, so the b of the mask meets the h of the scores. **If b = h, that raises no error**, and head 0 of every
+# sentence gets the padding of sentence 0.
 
 # %% [markdown]
 # <div class="card">
@@ -576,9 +577,6 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Without padding, PyTorch's `F.scaled_dot_product_attention(q, k, v, is_causal=True)` returns the same heads. Given a
-# mask with a fully masked row, recent versions also return zeros for that row.
-#
 # Back to the guessing game, now with your layer. It is trained exactly as the layer without a mask was. At which
 # positions does each of the two models know the answer?
 
@@ -948,8 +946,7 @@ check(HurriedAttention)
 # ## Your model so far
 #
 # In lessons 1 to 4 the mask was given. Now your `CausalSelfAttention` brings its own; otherwise the model is that of
-# lesson 4. The mask buys **32 questions per window**: each of the 32 positions predicts the byte after it, and one
-# pass answers all.
+# lesson 4. The mask buys **32 questions per window**, answered in one pass.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the top: your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
 from helpers.data.recorded import recorded
@@ -989,33 +986,6 @@ for row, key in rows.items():
 # held-out window, the only one with no answer in sight, it is half a bit worse than the model with the mask: of the
 # 32 questions in a window, all but one taught it to copy. When it writes, every byte is such a last
 # position.
-
-# %% [markdown]
-# ## The sentence, one word at a time
-#
-# One head of a published model, without and with your mask. It reads the sentence of lessons 1 to 4 without positions,
-# and was itself trained without a mask.
-
-# %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without a mask the column of bank is dark in nearly every row. With the causal mask everything above the diagonal is empty; the column of bank is dark only in the rows below it, and the rows above have their dark cells at the, boat and reach."}}
-from helpers.data.sentence import WORDS, queries_keys_values
-
-q, k, _ = queries_keys_values(2)    # head 2 of the first block: (t, d) each
-scores = q @ k.T / math.sqrt(q.shape[-1])
-maps = [torch.softmax(scores, dim=-1), masked_softmax(scores, causal_mask(len(WORDS)))]
-plots.sentence_map(torch.stack(maps), WORDS, ["without a mask", "with the causal mask"])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row: the word that looks. Column: the word that is looked at. Every row sums to 1. The model is
-# all-MiniLM-L6-v2.
-#
-# </div>
-#
-# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank* cannot
-# see it, so their weight goes to words before them or to themselves. And in any head, *it* can look back at *boat*
-# and *bank*, but not at *muddy*, the word that decides between them.
 
 # %% [markdown]
 # ## What you can do now
@@ -1058,7 +1028,5 @@ plt.show()
 #   training in float16.
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
-#
-# A single layer of causal attention tells a position what came before, but not in which order.
 #
 # **Next:** [lesson 6, *Positions*](../06_positions/06_positions.ipynb)

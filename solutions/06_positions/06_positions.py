@@ -12,7 +12,8 @@
 # Attention compares vectors, and nothing in a comparison says which of the two came first. Yet the meaning of a
 # sentence depends on the order of its words. This lesson first shows what is lost, and then presents four ways to bring
 # order back: a vector learned for each position, a clock with many hands, a number for each distance, and a rotation of
-# queries and keys. At the end, models are tested on sequences four times as long as in training.
+# queries and keys. **Which of the four still works in sequences longer than any in training?** Have a guess at each of
+# them; a test on sequences four times as long comes at the end.
 #
 # | | |
 # |---|---|
@@ -22,10 +23,9 @@
 # | **It computes** | in seconds, on any laptop, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
 #
 # As in [the table](../../site/notation.md), b is the batch size, t the number of positions, e the width of the model, h
-# the number of heads and d the width of one head. A position is written p. Where a query meets a key, i is the query's
-# position and j the key's. Pairs of components are numbered by m. All four indices start at 0. **Distances count
-# back**: from i to j the distance is i − j, so a word two positions back is at distance 2, and a word ahead has a
-# negative distance.
+# the number of heads and d the width of one head. A single position is p; a query is at position i and a key at
+# position j. **Distances count back**: the distance from i to j is i − j, so a word two positions back is at distance
+# 2, and a word ahead has a negative distance.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -161,8 +161,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # Two sentences, two vectors. Nothing is trained yet, but *dog* at position 0 and *dog* at position 2 differ as inputs.
 #
 # A table of independent vectors has three weaknesses. Row 7 has nothing to do with row 8 until training relates them. A
-# row learns only from sequences that reach its position. After the last row there is nothing at all. Could a
-# **formula** give every position a vector, so that nearby positions get similar vectors and no two are equal?
+# row learns only from sequences that reach its position. After the last row there is nothing, so a longer sequence
+# cannot even be read. Could a **formula** give every position a vector, so that nearby positions get similar vectors
+# and no two are equal?
 
 # %% [markdown]
 # ## A clock with many hands
@@ -254,24 +255,18 @@ plt.show()
 # %% [markdown]
 # ## A shift is a rotation
 #
-# Why both sine and cosine? Because of what happens when we go $\Delta$ positions **back**. The addition formulas say
-#
-# $$\sin(p\,\omega - \Delta\omega) = \cos(\Delta\omega)\,\sin(p\,\omega) - \sin(\Delta\omega)\,\cos(p\,\omega),$$
-# $$\cos(p\,\omega - \Delta\omega) = \sin(\Delta\omega)\,\sin(p\,\omega) + \cos(\Delta\omega)\,\cos(p\,\omega).$$
-#
-# Each new number is a linear combination of the two old ones, and the four coefficients depend on $\Delta$ and
-# $\omega$ but **not on p**. As a matrix, for one hand,
+# Why both sine and cosine? Because of what happens when we go $\Delta$ positions **back**. By the addition formulas of
+# sine and cosine, for one hand of speed $\omega$,
 #
 # $$\begin{bmatrix} \sin((p-\Delta)\,\omega) \\ \cos((p-\Delta)\,\omega) \end{bmatrix} \;=\;
 # \begin{bmatrix} \cos \Delta\omega & -\sin \Delta\omega \\ \sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
 # \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
 #
-# This block is a rotation. Draw the hand as on a clock face, its sine across and its cosine up: the block turns it
-# back, counterclockwise, by $\Delta\omega$. Put one such block for each hand on the diagonal of an (e, e) matrix
-# $M$. Then
-# $\mathrm{PE}(p - \Delta) = M\,\mathrm{PE}(p)$, with the same $M$ for every p. **"The word two positions back" has
-# become a linear map**, like $W_q$ and $W_k$. The authors chose sinusoids in the hope that a model could easily learn
-# such maps.
+# This block depends on $\Delta$ and $\omega$ but **not on p**. It is a rotation: drawn as on a clock face, its sine
+# across and its cosine up, the hand turns back, counterclockwise, by $\Delta\omega$. Put one such block for each hand
+# on the diagonal of an (e, e) matrix $M$. Then $\mathrm{PE}(p - \Delta) = M\,\mathrm{PE}(p)$, with the same $M$ for
+# every p. **"The word two positions back" has become a linear map**, like $W_q$ and $W_k$. The authors chose sinusoids
+# in the hope that a model could easily learn such maps.
 
 # %% [markdown]
 # <div class="card">
@@ -321,14 +316,11 @@ check(shift_matrix)
 
 # %% [markdown]
 # A rotation preserves lengths and angles, so the dot product of two encodings does not change when both are shifted.
-# Written out, this product is
+# It depends only on the distance between them:
 #
-# $$\mathrm{PE}(i) \cdot \mathrm{PE}(j)
-# \;=\; \sum_m \big[\sin(i\omega_m)\sin(j\omega_m) + \cos(i\omega_m)\cos(j\omega_m)\big]
-# \;=\; \sum_m \cos\big((i - j)\,\omega_m\big) .$$
+# $$\mathrm{PE}(p) \cdot \mathrm{PE}(p - \Delta) \;=\; \sum_m \cos(\Delta\,\omega_m) .$$
 #
-# The product depends only on the distance $i - j$. At distance 0 each hand contributes 1, so the sum is e/2: every
-# encoding has the length $\sqrt{e/2}$.
+# At distance 0 each hand contributes 1, so the sum is e/2: every encoding has the length $\sqrt{e/2}$.
 
 # %% [markdown]
 # <div class="card">
@@ -401,7 +393,7 @@ for t in (64, 6000):
 
 # %% [markdown]
 # No letter is wrong, at length 64 or at 6,000: one matrix serves every position. So a head whose queries and keys see
-# only sinusoids *can* look two positions back.
+# only sinusoids *can* look two positions back. Whether training finds such a matrix, the last test will show.
 
 # %% [markdown]
 # ## Use the distance itself
@@ -505,12 +497,12 @@ print("equal along each diagonal:", torch.equal(bias[1:, 1:], bias[:-1, :-1]))
 # \begin{bmatrix} \cos p\,\omega_m & -\sin p\,\omega_m \\ \sin p\,\omega_m & \cos p\,\omega_m \end{bmatrix}
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
-# Write $R_p$ for the whole (d, d) matrix of these blocks. The transpose of a rotation undoes it, so $R_j^\top R_i$
-# turns by the distance alone:
+# Write $R_p$ for the whole (d, d) matrix of these blocks. Turn a query q at position i and a key k at position j. Their
+# dot product does not change when both are turned back by j, so only the distance is left:
 #
-# $$(R_i\, q_i) \cdot (R_j\, k_j) \;=\; (R_j^\top R_i\, q_i) \cdot k_j \;=\; (R_{\,i-j}\, q_i) \cdot k_j .$$
+# $$(R_i\, q) \cdot (R_j\, k) \;=\; (R_{\,i-j}\, q) \cdot k .$$
 #
-# The positions enter the product only as the distance $i - j$. This is
+# This is
 # **[rotary](../../site/glossary.md#rotary-positions)** encoding, or **RoPE** ([Su et al.,
 # 2021](https://arxiv.org/abs/2104.09864)). It has no parameters, preserves lengths, and needs no table of limited size.
 
@@ -890,7 +882,8 @@ for row, key in rows.items():
 # %% [markdown]
 # **Positions and heads pay off together.** To one head, learned positions bring a fifth of a bit; to four heads, three
 # times as much. Without positions, four heads are hardly better than one: a query can ask which bytes came before, but
-# not in which order. The four methods are close to each other in windows of 32, with sinusoids a tenth of a bit behind.
+# not in which order. The four methods are close to each other, with sinusoids a tenth of a bit behind. And rotary's odd
+# run? Here its three runs agree to within a hundredth: no window is longer than those in training.
 
 # %% [markdown]
 # ## The sentence, in order
@@ -919,9 +912,9 @@ for name, weights in zip(("without", "with"), maps):
 #
 # </div>
 #
-# **With positions, the head looks one word back**: each word but the first gives nearly all its weight to
-# the word before it. Without
-# them, nearly all look most at *bank*. Words alone can ask only for words; words with positions can ask for a position.
+# **With positions, the head looks one word back**: each word but the first gives nearly all its weight to the word
+# before it. Without them, nearly all look most at *bank*. Words alone can ask only for words; words with positions can
+# ask for a position.
 
 # %% [markdown]
 # ## What you can do now

@@ -16,9 +16,9 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, a function that takes a block apart, and the stack |
+# | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, the stack, and a function that takes a block apart |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
+# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
 # | **It computes** | for seconds a cell, longer in the last trainings; you may stop the longer ones |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
@@ -560,13 +560,10 @@ plots.diagrams.block_norms()
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
-# With pre-norm, the line from the input to the final norm passes through nothing but additions. What flows along it is
-# called the **residual stream**. Its vectors may grow, but every layer reads a normalised copy.
-#
-# A deep post-norm stack needs a gentle start, because its initial gradients are large near the output
-# ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)). Ours, of eight blocks, learned only when we cut the
-# learning rate to a third, or let it rise from 0, a [*warm-up*](../../site/glossary.md#warm-up) (one seed each:
-# [Measured further](../../site/further.md#lesson-7)).
+# With pre-norm, the vectors on the line, the **residual stream**, may grow, but every layer reads a normalised copy. A
+# deep post-norm stack needs a **[warm-up](../../site/glossary.md#warm-up)**, a **[learning
+# rate](../../site/glossary.md#learning-rate)** (the factor in front of the gradient) that starts near 0
+# ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)).
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
 # against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
@@ -672,15 +669,136 @@ for pre_norm in (False, True):
     print(f"pre_norm={pre_norm}: the same as PyTorch's block: {agree}")
 
 # %% [markdown]
-# ## Take one piece away
+# ## Three words through a block
 #
-# What does each piece of a block do? The way to find out is an **ablation**: take the piece away, leave the rest as it
-# is, and measure again. Design the tool for it.
+# The three words of the earlier lessons go through a pre-norm block with the two heads of lesson 4. To keep the
+# arithmetic short, `unify` passes its input on unchanged, `widen` only appends zeros and `narrow` drops these zeros. So
+# the network is just a ReLU. The attention is computed for you; fill in the three missing numbers by hand.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
+
+by_hand = FinishedBlock(4, 2, pre_norm=True)
+a, ff = by_hand.attention, by_hand.feed_forward
+with torch.no_grad():
+    for layer in (a.unify, ff.widen, ff.narrow):
+        nn.init.eye_(layer.weight)
+        layer.bias.zero_()
+    for layer, matrix in ((a.to_queries, W_Q), (a.to_keys, W_K), (a.to_values, W_V)):
+        layer.weight.copy_(matrix.T)
+    normed = by_hand.norm1(X)
+    attended = a(normed[None])[0]
+    halfway = X + attended
+    normed_again = by_hand.norm2(halfway)
+    added = ff(normed_again)
+plots.number_grids(
+    "three-words", "Three words through a transformer block", THREE_WORDS,
+    [{"*x*": X, "norm(*x*)": normed}, {"attention": attended, "*x* + attention": halfway},
+     {"norm": normed_again, "ReLU": added}, {"*y*": halfway + added}],
+    empty=[("norm", 2, 1), ("ReLU", 2, 1), ("*y*", 2, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** From left to right, then down. Each grid has the vectors of the three words after one step. The
+# last grid, *y*, is the sum of two others: *x* + attention, and ReLU.
+#
+# </div>
+#
+# The next cell prints the three numbers, and compares *y* with the output of PyTorch's block.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
+    print(f"{name} of ends, second component: {grid[2, 1]:.2f}")
+theirs = as_pytorchs(by_hand).cpu()(X[None])[0]
+print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added, atol=1e-5))
+
+# %% [markdown]
+# ## The stack
+#
+# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any
+# architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
+# interact **only through attention**. Everything else in it treats each unit by itself. A stack of your blocks is one.
+#
+# Its code is short, and two things can go wrong. Each block should have **weights of its own**. In Python,
+# `[block] * 24` is a list that holds one block 24 times: the model runs, with a twenty-fourth of the parameters that
+# you expect. And with pre-norm, the stack needs **one more norm at the end**. Without it, the layer after the stack
+# would read vectors that have never been normalised.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `ablated`** &nbsp; ★★★ · 18 minutes · 6 points
+# **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
+#
+# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. Each has
+# weights of its own, which may start from the same numbers. All blocks get the same mask. With post-norm there is no
+# final norm, and no parameter for one.
+#
+# <details><summary>Hint 1: a list that PyTorch can see</summary>
+#
+# PyTorch registers attributes that are parameters or modules. A Python list is neither; `nn.ModuleList` is a module.
+# Each of its entries has to be a block of its own.
+#
+# </details>
+# <details><summary>Hint 2: the parameters of two stacks</summary>
+#
+# `Transformer(8, 2, depth=2, pre_norm=True)` has parameters whose names begin with `blocks.0.`, `blocks.1.` and
+# `norm.`. With `pre_norm=False` there are none that begin with `norm.`; the attribute itself may be None or
+# `nn.Identity()`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "Transformer", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Transformer(nn.Module):
+    """A stack of `blocks`, each with its own weights.
+
+    With pre_norm=True, a final norm follows them, stored as `norm`.
+    e, h, pre_norm, dropout: passed on to every block. depth: the number of blocks.
+    """
+
+    def __init__(self, e, h, depth, pre_norm=False, dropout=0.0):
+        super().__init__()
+        ### BEGIN SOLUTION
+        blocks = [FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)]
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = FinishedNorm(e) if pre_norm else None
+        ### END SOLUTION
+
+    def forward(self, x, mask=None):
+        """x: (b, t, e). mask: as a block takes it. Returns (b, t, e)."""
+        ### BEGIN SOLUTION
+        for block in self.blocks:
+            x = block(x, mask)
+        return x if self.norm is None else self.norm(x)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_Transformer", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(Transformer)
+
+# %% [markdown]
+# Remember **12e² parameters per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network.
+# The biases and norms add $10e$, and the number of heads drops out: more heads cost no parameters.
+
+# %% tags=["nbval-check-output"]
+for e, h in ((32, 4), (512, 8), (768, 12)):
+    counted = sum(p.numel() for p in FinishedBlock(e, h).parameters())
+    total = 12 * e * e + 10 * e
+    share = 12 * e * e / counted
+    print(f"e = {e:>3}: {total:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
+
+# %% [markdown]
+# ## Take one piece away
+#
+# What is each piece of a block worth? The way to find out is an **ablation**: take the piece away, leave the rest as it
+# is, and measure again. Design the tool for it, and use it twice: in a tower before training, and in your language
+# model after it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `ablated`** &nbsp; ★★★ · 18 minutes · 6 points
 #
 # Return the given block without one piece. What you return is called like the block, with x alone or with x and a mask;
 # it may be a function or a module, and there are several good designs.
@@ -807,143 +925,20 @@ print(f"without shortcuts: gradient of block 0 / block 23 = {pull[0] / pull[23]:
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# ## Numbers can look healthy in a dead model
+# **Numbers can look healthy in a dead model.** Without shortcuts, every vector has size 1, and block 0 gets about a
+# quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. A norm treats one vector
+# at a time; it cannot separate vectors that averaging has made equal.
 #
-# Without shortcuts, every vector has size 1, and block 0 gets about a quarter of the gradient of block 23. Yet after
-# five blocks nothing tells the positions apart. A norm treats one vector at a time; it cannot separate vectors that
-# averaging has made equal.
-#
-# **Norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors explode. With weights as large as
-# these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart: attention still adds
-# nearly the same vector at every position, but the residual stream grows, and that vector becomes an ever smaller part
-# of it ([Measured further](../../site/further.md#lesson-7) tests this).
-
-# %% [markdown]
-# ## Three words through a block
-#
-# The three words of the earlier lessons go through a pre-norm block with the two heads of lesson 4. To keep the
-# arithmetic short, `unify` passes its input on unchanged, `widen` only appends zeros and `narrow` drops these zeros. So
-# the network is just a ReLU. The attention is computed for you; fill in the three missing numbers by hand.
-
-# %% tags=["hide-input"]
-from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
-
-by_hand = FinishedBlock(4, 2, pre_norm=True)
-a, ff = by_hand.attention, by_hand.feed_forward
-with torch.no_grad():
-    for layer in (a.unify, ff.widen, ff.narrow):
-        nn.init.eye_(layer.weight)
-        layer.bias.zero_()
-    for layer, matrix in ((a.to_queries, W_Q), (a.to_keys, W_K), (a.to_values, W_V)):
-        layer.weight.copy_(matrix.T)
-    normed = by_hand.norm1(X)
-    attended = a(normed[None])[0]
-    halfway = X + attended
-    normed_again = by_hand.norm2(halfway)
-    added = ff(normed_again)
-plots.number_grids(
-    "three-words", "Three words through a transformer block", THREE_WORDS,
-    [{"*x*": X, "norm(*x*)": normed}, {"attention": attended, "*x* + attention": halfway},
-     {"norm": normed_again, "ReLU": added}, {"*y*": halfway + added}],
-    empty=[("norm", 2, 1), ("ReLU", 2, 1), ("*y*", 2, 1)],
-)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** From left to right, then down. Each grid has the vectors of the three words after one step. The
-# last grid, *y*, is the sum of two others: *x* + attention, and ReLU.
-#
-# </div>
-#
-# The next cell prints the three numbers, and compares *y* with the output of PyTorch's block.
-
-# %% tags=["hide-cell", "nbval-check-output"]
-for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
-    print(f"{name} of ends, second component: {grid[2, 1]:.2f}")
-theirs = as_pytorchs(by_hand).cpu()(X[None])[0]
-print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added, atol=1e-5))
-
-# %% [markdown]
-# ## The stack
-#
-# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any
-# architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
-# interact **only through attention**. Everything else in it treats each unit by itself. A stack of your blocks is one.
-#
-# Its code is short, and two things can go wrong. Each block should have **weights of its own**.
-# In Python, `[block] * 24` is a list that holds one block 24 times: the model runs, with a twenty-fourth of the
-# parameters that you expect. And with pre-norm, the stack needs **one more norm at the end**. Without it, the layer
-# after the stack would read vectors that have never been normalised.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 6 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
-#
-# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. Each has
-# weights of its own, which may start from the same numbers. All blocks get the same mask. With post-norm there is no
-# final norm, and no parameter for one.
-#
-# <details><summary>Hint 1: a list that PyTorch can see</summary>
-#
-# PyTorch registers attributes that are parameters or modules. A Python list is neither; `nn.ModuleList` is a module.
-# Each of its entries has to be a block of its own.
-#
-# </details>
-# <details><summary>Hint 2: the parameters of two stacks</summary>
-#
-# `Transformer(8, 2, depth=2, pre_norm=True)` has parameters whose names begin with `blocks.0.`, `blocks.1.` and
-# `norm.`. With `pre_norm=False` there are none that begin with `norm.`; the attribute itself may be None or
-# `nn.Identity()`.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "Transformer", "locked": false, "schema_version": 3, "solution": true, "task": false}
-class Transformer(nn.Module):
-    """A stack of `blocks`, each with its own weights.
-
-    With pre_norm=True, a final norm follows them, stored as `norm`.
-    e, h, pre_norm, dropout: passed on to every block. depth: the number of blocks.
-    """
-
-    def __init__(self, e, h, depth, pre_norm=False, dropout=0.0):
-        super().__init__()
-        ### BEGIN SOLUTION
-        blocks = [FinishedBlock(e, h, pre_norm, dropout) for _ in range(depth)]
-        self.blocks = nn.ModuleList(blocks)
-        self.norm = FinishedNorm(e) if pre_norm else None
-        ### END SOLUTION
-
-    def forward(self, x, mask=None):
-        """x: (b, t, e). mask: as a block takes it. Returns (b, t, e)."""
-        ### BEGIN SOLUTION
-        for block in self.blocks:
-            x = block(x, mask)
-        return x if self.norm is None else self.norm(x)
-        ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_Transformer", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(Transformer)
-
-# %% [markdown]
-# Remember **12e² parameters per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network.
-# The biases and norms add $10e$, and the number of heads drops out: more heads cost no parameters.
-
-# %% tags=["nbval-check-output"]
-for e, h in ((32, 4), (512, 8), (768, 12)):
-    counted = sum(p.numel() for p in FinishedBlock(e, h).parameters())
-    total = 12 * e * e + 10 * e
-    share = 12 * e * e / counted
-    print(f"e = {e:>3}: {total:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
+# **Before training, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors explode. With
+# weights as large as these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart
+# ([Measured further](../../site/further.md#lesson-7) tests why).
 
 # %% [markdown]
 # ## Your model so far
 #
-# What is each piece worth in your language model? Start from lesson 6's four causal heads with positions, and add the
-# pieces one at a time. Every run has 1,200 steps, a third of what lesson 6's model had, so the first line is worse than
-# its score.
+# Does the same hold after training, in your language model? Begin with a single block, and with what lesson 6 left you,
+# four causal heads with positions. Put the pieces back one at a time. Every run has 1,200 steps, a third of what lesson
+# 6's model had, so the first line is worse than its score.
 
 # %%
 from helpers.data.recorded import recorded
@@ -963,9 +958,7 @@ for name in ("07 attention", "07 + shortcut", "07 + network", "07 + norms"):
 #
 # In this one block, after 1,200 steps, **the network saves a third of a bit, and the norms half a bit**. The shortcut
 # makes no clear difference: its runs overlap those of attention alone. It cures faults of depth, and this model has a
-# single layer.
-#
-# Your stack has three blocks, and the same 1,200 steps:
+# single layer. So now your stack, with three blocks and the same 1,200 steps:
 
 # %% mystnb={"image": {"alt": "A scoreboard of the models of lessons 1 to 7, and of a plain average, against bits per byte. Three blocks, at the top, are farthest left, near 2.3, left of the line of gzip. The models of lessons 4 to 6 are below 3, those of lessons 1 to 3 between 3.3 and 3.5, the plain average near 4.4."}}
 from helpers.ladder import ByteModel, Ladder, measured
@@ -988,8 +981,8 @@ ladder.show()
 #
 # The new sample has fewer invented words than lesson 6's; its sentences still say nothing. Compared with the single
 # block, two more save less than a tenth of a bit: at this size, after so few steps, depth adds little. But only in
-# depth can the shortcuts show what they are for.
-# Take them out of all three blocks with your own tool, then the norms instead, and train again:
+# depth can the shortcuts show what they are for. Take them out of all three blocks with your own tool, then the norms
+# instead, and train again:
 
 # %%
 class Ablated(nn.Module):
@@ -1012,9 +1005,10 @@ for piece in ("shortcuts", "norms"):
 
 # %% [markdown]
 # **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of how
-# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half:
-# what a piece is worth depends on the model around it. (One seed. Over three seeds, four blocks lose nothing without
-# norms, and everything without shortcuts: [Measured further](../../site/further.md#lesson-9).)
+# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half. The deep
+# tower with large matrices foretold the first, and not the second: **what a piece is worth depends on the model around
+# it**. (One seed. Over three seeds, four blocks lose nothing without norms, and everything without shortcuts: [Measured
+# further](../../site/further.md#lesson-9).)
 
 # %% [markdown]
 # ## One sentence, two blocks
@@ -1047,8 +1041,8 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 # ## What you can do now
 #
 # You can say what makes an architecture a transformer; measure activations and gradients through any stack; write a
-# layer norm that agrees with PyTorch's; build the block in both orders and say which order needs a gentle start when
-# it is deep; take a block apart to see what a piece is for; and stack blocks that each have weights of their own.
+# layer norm that agrees with PyTorch's; build the block in both orders; stack blocks that each have weights of their
+# own; and take a block apart to measure what a piece is worth.
 #
 # **Two questions to think about**
 #

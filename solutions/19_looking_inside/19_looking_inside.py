@@ -671,7 +671,7 @@ for p in (32, 31, 24, 16):
 # | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
 # | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.97 right, against 0.01 with one vector |
 # | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, read both ways |
-# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | one position computed for each byte instead of 64 |
+# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 1.000 of passkeys named that only the memory holds |
 # | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and a softmax in tiles | two sparse layers connect all 32,896 pairs; tiles to 0.0000002 |
 # | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations of one step 3.8 MB instead of 188.9 |
 # | [18](../18_since_gpt2/18_since_gpt2.ipynb) | a Llama, longer windows, a router | `transformers`' logits to 0.00001 |

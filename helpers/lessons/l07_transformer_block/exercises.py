@@ -595,6 +595,6 @@ ablated = exercise(
 LESSON = Lesson(
     "07_transformer_block",
     "The transformer block",
-    (gradient_by_depth, feed_forward, layer_norm, transformer_block, ablated, transformer),
+    (gradient_by_depth, feed_forward, layer_norm, transformer_block, transformer, ablated),
     predictions_of("07_transformer_block"),
 )

@@ -7,7 +7,6 @@ trained model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -17,16 +16,15 @@ from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import TEXT, Answer, Aspect, Kind, Lesson, Probe
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
+    all_of,
     any_device,
     case,
     exercise,
     gradient,
-    heavy,
     input_left_alone,
     ints,
     module,
     normal,
-    size,
     values,
     with_larger,
 )
@@ -162,31 +160,6 @@ def names_of(module: torch.nn.Module) -> torch.Tensor:
     return torch.tensor(list("\n".join(sorted(lines)).encode()[:4000]), dtype=torch.uint8)
 
 
-def names_and_start(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Names and shapes of a Conv1D's parameters, and how a large one starts.
-
-    Every right start draws other numbers, and every processor too. So the start is described by what 30,000 numbers
-    have in common, rounded until chance cannot show: a normal distribution, a uniform one and zeros differ.
-    """
-    tensors = {"names and shapes": names_of(made(4, 6)(answer, draw))}
-    fresh = own_names(answer(120, 250))
-    shapes = {name: tuple(p.shape) for name, p in fresh.items()}
-    if shapes == {"weight": (120, 250), "bias": (250,)}:
-        weight, bias = fresh["weight"].detach().double(), fresh["bias"].detach().double()
-        measured = [rounded(weight.std()), rounded(weight.abs().mean()), rounded(bias.abs().max())]
-        middle = round(weight.mean().item(), 2)
-    else:
-        measured, middle = [-1.0] * 3, -1.0
-    labels = ("the standard deviation of weight", "the mean absolute number in weight", "the largest number in bias")
-    tensors |= {f"at the start, {label}": torch.tensor(number) for label, number in zip(labels, measured, strict=True)}
-    return tensors | {"at the start, the mean of weight": torch.tensor(middle)}
-
-
-def rounded(number: torch.Tensor) -> float:
-    """A number to two significant digits."""
-    return float(f"{number.item():.1e}")
-
-
 def large_sizes(draw: Draw) -> dict[str, Any]:
     """The sizes of a model with more words, heads and blocks, and a window of 80 positions or more."""
     h = draw.number(4, 6)
@@ -212,26 +185,6 @@ def of_sizes(inputs: torch.Tensor, sizes: Mapping[str, Any] = CONFIG) -> tuple[t
 
     return (Config(**sizes),), (inputs,)
 
-
-conv1d = exercise(
-    "Conv1D",
-    stars=1,
-    minutes=4,
-    forbidden=NO_GPT2 | {"FinishedConv1D": FINISHED},
-    given=case(normal(5, 7, 4)),
-    also={
-        "with a batch of one": case(normal(1, 7, 4)),
-        "without a batch": case(normal(9, 4)),
-        "with one more axis in front": case(normal(2, 1, 3, 4)),
-    },
-    larger=case(heavy(3, size(4, 7), size(24, 33), size(33, 49))),
-    via=module(lambda x: ((x.shape[-1], x.shape[-1] + 2), (x,)), by=made),
-    aspects=(
-        values(0.5, axes="b t n_out", picture=True),
-        gradient(0.5, via=by_own_names(made(4, 6), {"weight": (4, 6), "bias": (6,)}), weights=True),
-        Aspect("parameters and their start", 0.5, names_and_start, side=True, kind=Kind.PARAMETERS),
-    ),
-)
 
 gpt2_block = exercise(
     "GPT2Block",
@@ -506,6 +459,77 @@ for_linear = exercise(
 # ------------------------------------------------------------------------------------------- cached generation
 
 
+def new_and_old(b: int, h: int, d: int, t: int, old: int) -> Inputs:
+    """Queries, keys and values of t new positions; keys and values of `old` positions before them, where there are."""
+    past = [normal(b, h, old, d), normal(b, h, old, d)] if old else []
+    return case(*[normal(b, h, t, d)] * 3, *past)
+
+
+def large_past(draw: Draw) -> tuple[torch.Tensor, ...]:
+    """The same, of more texts, heads and positions, where few components are large."""
+    b, h, d = draw.number(3, 5), draw.number(4, 6), draw.number(8, 12)
+    t, old = draw.number(9, 14), draw.number(66, 76)
+    return tuple(draw.heavy(b, h, length, d) for length in (t, t, t, old, old))
+
+
+PIECES = (3, 1, 2)  # positions of three calls, one after the other
+
+
+def in_pieces(answer: Answer, draw: Draw) -> Callable:
+    """The student's function, called on one piece of the text after the other with what it has returned before."""
+
+    def call(*three: torch.Tensor) -> dict[str, torch.Tensor]:
+        kept: tuple[torch.Tensor, ...] = ()
+        outputs = []
+        for pieces in zip(*(one.split(PIECES, dim=2) for one in three), strict=True):
+            out, *rest = all_of(RETURNED, answer(*pieces, *kept))
+            kept = tuple(rest)
+            outputs.append(out)
+        if not all(isinstance(out, torch.Tensor) for out in outputs):
+            raise Fault("The first thing that your function returns has to be a tensor, the output (b, h, t, d).")
+        return {"the outputs": torch.cat(outputs, dim=2), "the keys": kept[0], "the values": kept[1]}
+
+    return call
+
+
+RETURNED = ("output", "keys", "values")
+
+attend_with_past = exercise(
+    "attend_with_past",
+    stars=2,
+    minutes=9,
+    forbidden=NO_GPT2,
+    given=new_and_old(2, 3, 5, t=4, old=6),
+    also={
+        "with a batch of one": new_and_old(1, 3, 5, t=4, old=6),
+        "with one earlier position": new_and_old(2, 3, 5, t=6, old=1),
+    },
+    larger=large_past,
+    returns=RETURNED,
+    aspects=(
+        values(1, of="output", name="several new positions", axes="b h t d"),
+        values(
+            0.5,
+            of="output",
+            name="one new position",
+            given=new_and_old(2, 3, 5, t=1, old=7),
+            also={"with a batch of one": new_and_old(1, 3, 5, t=1, old=2)},
+            axes="b h 1 d",
+        ),
+        values(
+            0.5,
+            of="output",
+            name="no past",
+            given=new_and_old(2, 3, 5, t=6, old=0),
+            also={"with one position": new_and_old(2, 3, 5, t=1, old=0)},
+            axes="b h t d",
+        ),
+        values(0.5, name="three calls", given=new_and_old(2, 3, 5, t=sum(PIECES), old=0), via=in_pieces),
+        any_device(0.5),
+    ),
+)
+
+
 def a_model(draw: Draw, n: int = 19, t_max: int = 31, e: int = 12, h: int = 3, depth: int = 2) -> Any:
     """A finished GPT-2 with drawn weights, in which the place of a token counts for as much as the token."""
     from helpers.parts.gpt2 import GPT2, Config
@@ -594,93 +618,6 @@ generate_cached = exercise(
     ),
 )
 
-# -------------------------------------------------------------------------------------------------- perplexity
-
-
-class KnownLogitsModel(torch.nn.Module):
-    """A model with known answers: (b, t) -> logits (b, t, n).
-
-    They are the row of a drawn table for the token at a position, and half the mean of the rows of all up to there.
-    """
-
-    def __init__(self, draw: Draw, n: int = 6, t_max: int = 64):
-        super().__init__()
-        self.table = torch.nn.Parameter(draw.normal(n, n, std=1.5))
-        self.t_max, self.config = t_max, SimpleNamespace(n=n, t_max=t_max)
-
-    def forward(self, ids: torch.Tensor, cache: object = None) -> torch.Tensor:
-        if ids.dim() != 2:
-            raise ValueError(f"The model takes ids of shape (b, t), and got {tuple(ids.shape)}.")
-        rows = self.table.to(ids.device)[ids]
-        return rows + 0.5 * rows.cumsum(dim=1) / torch.arange(1, ids.shape[1] + 1, device=ids.device)[:, None]
-
-
-class UniformGPT2(KnownLogitsModel):
-    """Takes all n tokens to be equally likely: its perplexity is n."""
-
-    def __init__(self, draw: Draw, n: int):
-        super().__init__(draw, n)
-        torch.nn.init.zeros_(self.table)
-
-
-def of_texts(*lengths: int) -> Probe:
-    """The perplexity of texts of these lengths under a model with known answers."""
-
-    def probe(answer, draw):
-        model = KnownLogitsModel(draw).eval()
-        return {f"for a text of {length} tokens": answer(model, draw.integers(0, 6, length)) for length in lengths}
-
-    return probe
-
-
-def of_a_surprise(answer: Answer, draw: Draw) -> dict[str, torch.Tensor | float]:
-    """The perplexity of a text of 47 tokens; and of one in which a token comes that was next to impossible."""
-    own = draw.named("surprise")
-    model, text, place = KnownLogitsModel(own).eval(), own.integers(0, 6, 47), own.number(5, 40)
-    text[place], text[place + 1] = own.permutation(6)[:2]
-    with torch.no_grad():
-        model.table[text[place], text[place + 1]] -= own.uniform(130.0, 180.0).item()
-    surprising = answer(model, text)
-    return {
-        **of_texts(47)(answer, draw),
-        "for a text with a token whose probability is too small for float32": surprising,
-    }
-
-
-def of_a_long_text(answer: Answer, draw: Draw) -> torch.Tensor | float:
-    """The perplexity of a text of 130 tokens or more, out of many words."""
-    n = draw.number(60, 90)
-    return answer(KnownLogitsModel(draw, n, t_max=256).eval(), draw.integers(0, n, draw.number(130, 200)))
-
-
-def nothing_known(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """The perplexity under a model that knows nothing: the size of its vocabulary."""
-    n = draw.number(30, 90)
-    text = draw.integers(0, 6, 23)
-    return {f"for 22 predictions out of {n} tokens, all equally likely": answer(UniformGPT2(draw, n).eval(), text)}
-
-
-def on_the_device_of_the_ids(answer: Answer, draw: Draw) -> Callable:
-    """The student's function, its result on the device of the ids."""
-    model = KnownLogitsModel(draw).eval()
-    return lambda ids: torch.as_tensor(answer(model, ids), device=ids.device)
-
-
-perplexity = exercise(
-    "perplexity",
-    stars=2,
-    minutes=6,
-    forbidden=NO_GPT2,
-    given=case(ints(9, below=6)),
-    via=on_the_device_of_the_ids,
-    aspects=(
-        Aspect("a short text", 0.5, of_texts(11, 2), accepts="number"),
-        Aspect("a longer text", 0.5, with_larger(of_a_surprise, of_a_long_text), accepts="number"),
-        Aspect("a model that knows nothing", 0.5, nothing_known, accepts="number", side=True),
-        any_device(0.5),
-    ),
-)
-
 # ---------------------------------------------------------------------------------------------- induction_score
 
 
@@ -726,6 +663,6 @@ induction_score = exercise(
 LESSON = Lesson(
     "12_gpt2",
     "GPT-2",
-    (conv1d, gpt2_block, gpt2, rename_weights, for_linear, perplexity, generate_cached, induction_score),
+    (gpt2_block, gpt2, rename_weights, for_linear, attend_with_past, generate_cached, induction_score),
     predictions_of("12_gpt2"),
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from numbers import Real
 
 import torch
 import torch.nn.functional as F
 
-from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, Via, built, evaluation_mode, kind_of
+from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, built, evaluation_mode, kind_of
 from helpers.exercises.behaviour import note_call
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Kind, Lesson, Probe
@@ -23,9 +22,7 @@ from helpers.exercises.spec import (
     heavy,
     input_left_alone,
     ints,
-    module,
     normal,
-    parameters,
     size,
     sized,
     values,
@@ -33,7 +30,6 @@ from helpers.exercises.spec import (
 )
 
 FINISHED = "The finished part is there for the exercises that build on this one; write it here."
-BLOCK = "A finished block holds a finished attention; write yours here."
 
 # ----------------------------------------------------------------------------------------------------- segments
 
@@ -175,7 +171,7 @@ relative_shift = exercise(
     "relative_shift",
     stars=2,
     minutes=9,
-    forbidden={"finished_shift": FINISHED, "finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
+    forbidden={"finished_shift": FINISHED},
     given=case(normal(2, 3, 4, 6)),
     also={"with a batch of one": case(normal(1, 2, 3, 5)), "with one axis in front": case(normal(3, 2, 4))},
     larger=case(heavy(2, size(2, 4), size(3, 5), size(16, 24), size(66, 80))),
@@ -234,7 +230,6 @@ relative_scores = exercise(
     "relative_scores",
     stars=3,
     minutes=8,
-    forbidden={"finished_scores": FINISHED, "TransformerXLBlock": BLOCK},
     builds_on=("transformer_xl.relative_shift",),
     given=scored(),
     also={
@@ -266,50 +261,7 @@ relative_scores = exercise(
     ),
 )
 
-# -------------------------------------------------------------------------------------------- RelativeAttention
-
-
-def separate(*sizes: int) -> Via:
-    """The student's attention of these sizes. Raises Fault where one of its parameters is another by a second name."""
-
-    def via(answer, draw):
-        module, names = built(*sizes)(answer, draw), dict[int, str]()
-        for name, parameter in module.named_parameters(remove_duplicate=False):
-            if id(parameter) in names:
-                raise Fault(f"{name} is the same tensor as {names[id(parameter)]}. Each is a parameter of its own.")
-            names[id(parameter)] = name
-        return module
-
-    return via
-
-
-OF_ANY_WIDTH = module(
-    lambda x, memory=None, h=3: ((x.shape[-1], h), (x,) if memory is None else (x, memory)), by=separate
-)
-
-
-def with_memory(b: int = 2, t: int = 5, m: int = 3) -> Inputs:
-    """A segment (b, t, 12), and a memory (b, m, 12)."""
-    return case(normal(b, t, 12), normal(b, m, 12))
-
-
-def without_memory(b: int = 2, t: int = 5, e: int = 12) -> Inputs:
-    """A segment (b, t, e)."""
-    return case(normal(b, t, e))
-
-
-def long_segment(remembered: bool) -> Inputs:
-    """A segment (b, t, e) and a memory (b, m, e) that are longer and wider than elsewhere, and the number of heads.
-
-    No score is so large that its exponential overflows. remembered: there is a memory; without one, None.
-    """
-
-    def inputs(draw):
-        b, t, m, h = draw.number(3, 6), draw.number(66, 80), draw.number(24, 48), draw.number(4, 7)
-        e = h * draw.number(3, 5) * 2
-        return draw.heavy(b, t, e, most=8.0), draw.heavy(b, m, e, most=8.0) if remembered else None, h
-
-    return inputs
+# ------------------------------------------------------------------------------------------------ TransformerXL
 
 
 class Remembering:
@@ -326,71 +278,6 @@ class Remembering:
         """The module's."""
         return self._module.named_parameters()
 
-
-def remembering(answer: Answer, draw: Draw) -> Remembering:
-    """The student's attention, of 2 heads, with a drawn memory."""
-    return Remembering(separate(8, 2)(answer, draw), draw.named("memory").normal(2, 3, 8))
-
-
-def fresh_biases(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """u and v as the constructor leaves them."""
-    learned = dict(answer(12, 3).named_parameters(remove_duplicate=False))
-    absent = [name for name in ("u", "v") if name not in learned]
-    if absent:
-        raise Fault(f"Your module has no parameter called {' or '.join(absent)}.")
-    return {name: learned[name].detach() for name in ("u", "v")}
-
-
-relative_attention = exercise(
-    "RelativeAttention",
-    stars=3,
-    minutes=11,
-    forbidden={
-        "TransformerXLBlock": BLOCK,
-        "MultiheadAttention": "It knows no relative positions, and this exercise is there to write them.",
-    },
-    builds_on=(
-        "multi_head.merge_heads",
-        "multi_head.split_heads",
-        "positions.sinusoidal_encoding",
-        "transformer_xl.relative_scores",
-    ),
-    given=with_memory(),
-    also={
-        "with a batch of one": with_memory(b=1, m=7),
-        "with one position": with_memory(t=1),
-        "with an empty memory": with_memory(m=0),
-        "as long as the segment": with_memory(m=5),
-    },
-    larger=long_segment(remembered=True),
-    via=separate(12, 3),
-    aspects=(
-        values(
-            1.5,
-            given=without_memory(),
-            name="without a memory",
-            via=OF_ANY_WIDTH,
-            also={"with a batch of one": without_memory(b=1), "with one position": without_memory(t=1)},
-            larger=long_segment(remembered=False),
-            axes="b t e",
-            picture=True,
-        ),
-        values(2, name="with a memory", via=OF_ANY_WIDTH, axes="b t e", picture=True),
-        gradient(0.5, given=without_memory(e=8), via=remembering, weights=True),
-        parameters(0.25),
-        Aspect(
-            "u and v at the start",
-            0.25,
-            fresh_biases,
-            side=True,
-            missed="Your u and v do not start at zero. They have to.",
-        ),
-        input_left_alone(0.25),
-        any_device(0.25),
-    ),
-)
-
-# ------------------------------------------------------------------------------------------------ TransformerXL
 
 MODEL = built(11, 12, 3, 2)  # n = 11, e = 12, h = 3, depth = 2
 
@@ -509,7 +396,6 @@ transformer_xl = exercise(
     minutes=9,
     builds_on=(
         "blocks.LayerNorm",
-        "positions.sinusoidal_encoding",
         "transformer_xl.TransformerXLBlock",
         "transformer_xl.extend_memory",
     ),
@@ -523,92 +409,6 @@ transformer_xl = exercise(
         Aspect("no gradient through the memory", 0.25, detached, side=True, missed=DETACHED),
         Aspect(LEFT_ALONE, 0.25, callers_list, side=True, kind=Kind.ARGUMENT, missed=CHANGED),
         any_device(0.25, given=ids_and_memories, via=logits_on),
-    ),
-)
-
-# -------------------------------------------------------------------------------------------------------- reach
-
-
-def reached(cases: Callable[[Draw], Iterable[tuple[int, int, int]]]) -> Probe:
-    """What the student says for drawn (t, m, depth)."""
-
-    def probe(answer, draw):
-        counts = [answer(*case) for case in cases(draw)]
-        wrong = [count for count in counts if isinstance(count, bool) or not isinstance(count, Real)]
-        if wrong:
-            raise Fault(f"A number of positions is a whole number; your function returns {kind_of(wrong[0])}.")
-        return torch.tensor([float(count) for count in counts])
-
-    return probe
-
-
-def one_block(draw: Draw) -> Iterator[tuple[int, int, int]]:
-    """Memories shorter and longer than the segment, and none."""
-    yield 1, draw.number(1, 9), 1
-    yield draw.number(2, 9), 0, 1
-    for longest in (9, 99, 999):
-        yield draw.number(2, longest), draw.number(1, longest), 1
-
-
-def whole_segments(draw: Draw) -> Iterator[tuple[int, int, int]]:
-    """Memories of one to six segments."""
-    yield 1, draw.number(2, 9), draw.number(2, 13)
-    for segments in (1, draw.number(2, 7), draw.number(2, 7)):
-        t = draw.number(3, 513)
-        yield t, segments * t, draw.number(2, 13)
-
-
-def parts_of_segments(draw: Draw) -> Iterator[tuple[int, int, int]]:
-    """Memories of some segments, or none, and a part of one."""
-    for segments in (0, 1, draw.number(2, 7)):
-        t = draw.number(3, 513)
-        yield t, segments * t + draw.number(1, t), draw.number(2, 13)
-
-
-def deep(part: bool) -> Callable[[Draw], Iterator[tuple[int, int, int]]]:
-    """Long segments under dozens of blocks. part: the memory is no whole number of segments."""
-
-    def cases(draw):
-        for _ in range(3):
-            t = draw.number(700, 1300)
-            yield t, draw.number(9, 17) * t - part * draw.number(1, t), draw.number(24, 49)
-
-    return cases
-
-
-def no_segment(draw: Draw) -> Iterator[tuple[int, int, int]]:
-    """No memory, under several blocks."""
-    for t in (1, draw.number(2, 9), draw.number(9, 99)):
-        yield t, 0, draw.number(2, 13)
-
-
-SINGLE = "A single block sees the t − 1 positions before it in its segment and the m that it remembers, and no more."
-EVEN = (
-    "Here m is a whole number of segments. The first block sees t − 1 + m positions, and each further block reaches as"
-    " far again as the memory is long."
-)
-ODD = "Here m is not a multiple of t. With t = 4 and m = 6 the answer is 9 for one block, and 17 for two."
-BARE = "Without a memory, a position sees only those before it in its segment, at most t − 1, at any depth."
-
-reach = exercise(
-    "reach",
-    stars=2,
-    minutes=6,
-    aspects=(
-        Aspect("one block", 0.5, reached(one_block), missed=SINGLE),
-        Aspect(
-            "memories of whole segments",
-            1,
-            with_larger(reached(whole_segments), reached(deep(part=False))),
-            missed=EVEN,
-        ),
-        Aspect(
-            "memories of parts of segments",
-            1,
-            with_larger(reached(parts_of_segments), reached(deep(part=True))),
-            missed=ODD,
-        ),
-        Aspect("no memory", 0.5, reached(no_segment), side=True, missed=BARE),
     ),
 )
 
@@ -743,9 +543,7 @@ LESSON = Lesson(
         extend_memory,
         relative_shift,
         relative_scores,
-        relative_attention,
         transformer_xl,
-        reach,
         streaming_bits,
     ),
     predictions_of("15_transformer_xl"),

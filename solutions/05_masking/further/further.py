@@ -8,7 +8,7 @@
 # # Measured further: Masking
 #
 # Two measurements that [lesson 5](../05_masking/05_masking.ipynb) mentions: what both masks do to a batch of sentences,
-# and a leak so small that rounding hides it.
+# and a leak so small that rounding hides it. Between them, a repair of a fully masked row that comes too late.
 
 # %%
 import matplotlib.pyplot as plt
@@ -54,6 +54,22 @@ plt.show()
 # **How to read it.** A hatched cell is exactly 0: the columns of padding, and everything above the diagonal. The vector
 # of *pad* is zero, so the scores in its rows are equal; on the left, each of the three words gets a third. Each row
 # adds up to 1, except the first on the right, which is all zeros.
+
+# %% [markdown]
+# ## NaN replaced by 0, too late
+#
+# Is it enough to replace the NaN of a fully masked row with 0 after the softmax? The weights are then right, but the
+# gradient may not be. Here −∞ is added to all scores of a row:
+#
+# ```python
+# scores = torch.zeros(3, requires_grad=True)
+# masked = scores + torch.full((3,), -math.inf)
+# torch.softmax(masked, dim=-1).nan_to_num(0.0)[0].backward()
+# print(scores.grad)    # tensor([nan, nan, nan])
+# ```
+#
+# The backward pass of softmax multiplies by its output, which is still NaN. If you *fill* the scores with −∞ instead,
+# the gradient is 0: `masked_fill` stops whatever comes back to a filled entry.
 
 # %% [markdown]
 # ## A leak that rounding hides

@@ -339,7 +339,7 @@ def test_the_model_of_the_stored_lesson_lies_between_the_tables(printed_text):
 
 
 def test_a_table_wins_where_the_training_is_short(printed_text):
-    """What the lesson says of tables and transformers, from three records."""
+    """What the lesson and its further page say of tables and transformers, from three records."""
     run, larger, novels = recorded("tables"), recorded("enwik8"), recorded("austen")
     best = {int(size): min(bits) for size, bits in run["result"]["tables"].items()}
     small = {int(size): bits for size, bits in run["result"]["transformer"].items()}

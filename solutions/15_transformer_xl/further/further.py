@@ -1,0 +1,136 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+# ---
+
+# %% [markdown]
+# # Measured further: Transformer-XL
+#
+# Three measurements that go beyond the question of [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb). All models
+# here have random weights.
+
+# %%
+import math
+import time
+
+import matplotlib.pyplot as plt
+import torch
+
+from helpers import plots
+from helpers.parts.generator import CharTransformer, sliding_window_bits
+from helpers.parts.positions import sinusoidal_encoding
+from helpers.parts.transformer_xl import TransformerXL, reach, relative_scores, streaming_bits
+
+plots.use_course_style()
+
+# %% [markdown]
+# ## The four terms, each as a map
+#
+# Each term by itself, with zeros for the inputs of the others. Term (c) has the same row for all queries: some content
+# is important for every query. Term (d) is the same along each diagonal: some distances are important, whatever the
+# content. (a) and (b) depend on the query.
+
+# %% mystnb={"image": {"alt": "Five heat maps of 6 queries by 10 keys on one colour scale, the future hatched. Term a, content and content: no pattern. Term b, content and position: each row has its own smooth stripe. Term c: every row is the same, each column has one colour. Term d: every diagonal has one colour. The fifth is their sum."}}
+generator = torch.Generator().manual_seed(3)
+q, k = (torch.randn(1, 1, size, 8, generator=generator) for size in (6, 10))
+u, v = (torch.randn(1, 8, generator=generator) for _ in range(2))
+r = (sinusoidal_encoding(10, 8).flip(0) @ torch.randn(8, 8, generator=generator))[None]
+terms = {
+    "(a) content and content": relative_scores(q, k, 0 * r, 0 * u, 0 * v),
+    "(b) content and position": relative_scores(q, 0 * k, r, 0 * u, 0 * v),
+    "(c) position and content": relative_scores(0 * q, k, 0 * r, u, 0 * v),
+    "(d) position and position": relative_scores(0 * q, 0 * k, r, 0 * u, v),
+}
+total = relative_scores(q, k, r, u, v)
+past = torch.ones(6, 10, dtype=torch.bool).tril(4)
+scale = max(term[..., past].abs().max().item() for term in (*terms.values(), total))
+figure, axes = plt.subplots(3, 2, figsize=(7, 5.8), layout="compressed")
+axes = list(axes.flat)
+axes.pop().set_axis_off()
+for ax, (name, term) in zip(axes, {**terms, "their sum": total}.items(), strict=True):
+    plots.heat(
+        term[0, 0].masked_fill(~past, 0), title=name, ax=ax, signed=True, annotate=False, blank_zeros=True, scale=scale
+    )
+    ax.set(xlabel="key j", ylabel="query i")
+plt.show()
+apart = (sum(terms.values()) - total)[..., past].abs().max().item()
+print("the four add up to the scores:", apart < 1e-5)
+
+# %% [markdown]
+# **How to read it.** Random queries, keys and weights. Blue is positive, orange negative, on one scale for all five; the
+# future is hatched, and the first four columns are memory.
+
+# %% [markdown]
+# ## How far back?
+#
+# Count for the last position of a segment, far inside a text. One block sees the t − 1 positions before it, and m more.
+# A second block reads a memory of the first one's outputs. The oldest of them are in the segment ⌈m/t⌉ segments ago,
+# which had a memory of m too. So each further block adds t·⌈m/t⌉ positions, and the **reach** is
+# t − 1 + m + (depth − 1)·t·⌈m/t⌉. With m = t this is t − 1 + depth·t, the paper's O(N·L). The test changes one byte at
+# a time.
+
+# %%
+@torch.no_grad()
+def measured_reach(t, m, depth):
+    """How many positions before it the last position of a text depends on, found by changing bytes."""
+
+    def last(ids):
+        memory = None
+        for segment in ids.split(t, dim=1):
+            logits, memory = model(segment, memory, m)
+        return logits[:, -1]
+
+    torch.manual_seed(0)
+    model = TransformerXL(16, 12, 3, depth).double()
+    length = t * math.ceil((reach(t, m, depth) + 3) / t)
+    ids = torch.randint(16, (1, length), generator=torch.Generator().manual_seed(1))
+    before = last(ids)
+    for j in range(length):
+        other = ids.clone()
+        other[0, j] = (ids[0, j] + 1) % 16
+        if (last(other) != before).any():
+            return length - 1 - j
+
+
+for t, m, depth in [(4, 0, 2), (4, 4, 1), (4, 4, 2), (4, 3, 2), (4, 6, 2), (3, 3, 3)]:
+    print(
+        f"t = {t}, m = {m}, depth {depth}: measured {measured_reach(t, m, depth):>2}, formula {reach(t, m, depth):>2}"
+    )
+
+# %% [markdown]
+# **How to read it.** Models with random weights, in double precision. Where m is no multiple of t, the oldest state of
+# a memory is inside a segment, and it has seen the beginning of that segment and the memory before it.
+
+# %% [markdown]
+# ## A sliding window computes every position nearly t times
+#
+# Lesson 9's fair evaluation gives each byte a full context, and computes t positions to use one. One pass with a memory
+# computes each once. In seconds the difference is smaller, because many windows go through the model at once, and large
+# products are more efficient than small ones.
+
+# %%
+t, text = 64, torch.randint(256, (600,), generator=torch.Generator().manual_seed(0))
+torch.manual_seed(0)
+windowed, remembering = CharTransformer(256, 64, 4, 3, t_max=t), TransformerXL(256, 64, 4, 3)
+positions = {"sliding by one": t + t * (len(text) - 1 - t), "one pass, m = 64": len(text) - 1}
+ways = {
+    "sliding by one": lambda: sliding_window_bits(windowed, text, t),
+    "one pass, m = 64": lambda: streaming_bits(remembering, text, t, 64),
+}
+used = {}
+for way, measure in ways.items():
+    measure()  # once before the clock
+    before = time.process_time()
+    measure()
+    used[way] = time.process_time() - before
+slow, fast = ways
+print(f"for {len(text)} bytes: {positions[slow]:,} positions in windows, {positions[fast]:,} in one pass")
+print(
+    f"{positions[slow] / positions[fast]:.0f} times as many positions, and"
+    f" {used[slow] / used[fast]:.0f} times as much processor time"
+)
+
+# %% [markdown]
+# **How to read it.** Two models with random weights and of the same size. The paper's own comparison is with a window of
+# 3,800 on a GPU: one pass with a memory was up to [1,874 times as fast](https://arxiv.org/abs/1901.02860) (table 9).
