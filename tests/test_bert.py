@@ -120,6 +120,53 @@ def test_the_head_for_words_is_that_of_transformers():
 
 
 @pytest.mark.parametrize(
+    ("kind", "pooler"),
+    [
+        ("BertForMaskedLM", False),
+        ("BertForPreTraining", True),
+        ("BertForSequenceClassification", True),
+        ("BertForTokenClassification", False),
+        ("BertForQuestionAnswering", False),
+    ],
+)
+@torch.no_grad()
+def test_a_checkpoint_of_one_task_is_loaded_and_said_what_it_lost(kind, pooler, tmp_path):
+    sizes = CONFIGS[1]
+    theirs = theirs_of(sizes, kind)
+    theirs.save_pretrained(tmp_path)
+    with pytest.warns(UserWarning) as said:
+        ours = bert.load(tmp_path)
+    words = " ".join(str(each.message) for each in said)
+    head = {name for name in theirs.state_dict() if not name.startswith("bert.")}
+    assert all(name in words for name in head if name in saved_names(tmp_path)) and "left out" in words
+    assert ("no pooler" in words) is not pooler and (ours.pooler is not None) is pooler
+    ids, kinds, mask = a_batch(sizes)
+    hidden, pooled = ours(ids, kinds, mask)
+    expected = theirs.bert(ids, attention_mask=mask.long(), token_type_ids=kinds)
+    torch.testing.assert_close(hidden[mask], expected.last_hidden_state[mask], rtol=0, atol=1e-5)
+    assert pooled is None or torch.allclose(pooled, expected.pooler_output, atol=1e-5)
+
+
+def test_half_a_pooler_is_refused(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    theirs_of(CONFIGS[1]).save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    del tensors["pooler.dense.bias"]
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="missing: pooler.dense.bias"):
+        bert.load(tmp_path)
+
+
+def saved_names(folder):
+    """The names of the tensors in a folder's file."""
+    from safetensors import safe_open
+
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        return set(file.keys())
+
+
+@pytest.mark.parametrize(
     ("name", "count"),
     [("bert-base-uncased", 109_482_240), ("bert-large-uncased", 335_141_888), ("all-MiniLM-L6-v2", 22_713_216)],
 )

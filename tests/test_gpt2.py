@@ -318,6 +318,23 @@ def test_what_transformers_saves_is_loaded(tmp_path, seed):
 
 
 @needs_transformers
+@pytest.mark.parametrize("kind", ["GPT2ForSequenceClassification", "GPT2ForTokenClassification"])
+def test_a_classifier_is_loaded_without_its_last_layer_which_is_named(tmp_path, kind):
+    import transformers
+
+    config = drawn_config(0)
+    settings = reference(config, 0).config
+    theirs = getattr(transformers, kind)(settings).eval()
+    theirs.save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match=r"left out: .*(score|classifier)\.weight"):
+        model = gpt2.load(tmp_path)
+    ids = ids_for(config)
+    with torch.no_grad():
+        expected = theirs.transformer(ids).last_hidden_state @ theirs.transformer.wte.weight.T
+        torch.testing.assert_close(model(ids), expected, rtol=0, atol=1e-4)
+
+
+@needs_transformers
 @pytest.mark.parametrize("masks", [False, True])
 @pytest.mark.parametrize("prefix", ["transformer.", ""])
 @pytest.mark.parametrize("head", [False, True])

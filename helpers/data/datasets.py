@@ -1,6 +1,6 @@
 """What lessons learn from: real data where there is some, embedded data everywhere, and one line that says which.
 
-    from helpers.data.datasets import classifier_reviews, generator_text, translation_pairs, gpt2_files, minilm_files
+    from helpers.data.datasets import classifier_reviews, generator_text, translation_pairs, gpt2_files, llama_files
 
     train, test, taken = classifier_reviews()           # prints: Reviews: IMDb, 25,000 to train on and 25,000 to ...
     texts, labels = train
@@ -27,7 +27,7 @@ from helpers.course import write_whole
 from . import hub, store
 from .data_set import DataSet, Taken, first_whole
 from .hub import Repository, Unavailable
-from .model_files import GPT2_SIZES, POCKETS, MiniLM, PublishedGPT2, owner
+from .model_files import GPT2_SIZES, POCKETS, MiniLM, PublishedGPT2, SmolLM2, owner
 
 _ENWIK8 = f"enwik8/enwik8.first-{store.ENWIK8_BYTES}-bytes"
 # The Hub keeps a copy of data sets as Parquet files here, also of those that are published as a script.
@@ -77,6 +77,14 @@ class BertFiles(NamedTuple):
 
     folder: Path  # holds vocab.txt, config.json and model.safetensors
     published: bool  # the published model, or the pocket model of the lesson?
+    taken: Taken
+
+
+class LlamaFiles(NamedTuple):
+    """A folder with the files of a Llama."""
+
+    folder: Path  # holds vocab.json, merges.txt, config.json and model.safetensors
+    published: bool  # the published model, or the pocket model of the course?
     taken: Taken
 
 
@@ -153,6 +161,15 @@ def minilm_files(
     """
     folder, taken = MiniLM(pocket).take(places, say)
     return BertFiles(folder, taken.place != "embedded", taken)
+
+
+def llama_files(places: Sequence[str] | None = None, say: Callable[[str], object] = print) -> LlamaFiles:
+    """The files of SmolLM2-135M, a published Llama of 134,515,008 parameters, or those of the pocket Llama.
+
+    Returns LlamaFiles(folder, published, taken).
+    """
+    folder, taken = SmolLM2().take(places, say)
+    return LlamaFiles(folder, taken.place != "embedded", taken)
 
 
 ##### One class a data set

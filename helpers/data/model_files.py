@@ -17,6 +17,8 @@ from .hub import Repository, Unavailable
 POCKET = Path(__file__).with_name("pocket_gpt2")
 # The same on six novels by Jane Austen: helpers.training.pocket_austen.
 POCKET_ENGLISH = Path(__file__).with_name("pocket_austen")
+# A Llama of half a million parameters, on the same novels: helpers.training.pocket_llama.
+POCKET_LLAMA = Path(__file__).with_name("pocket_llama")
 # The pocket models by name, and what each has read
 POCKETS = {
     "pocket_python": (POCKET, "Python's standard library"),
@@ -49,6 +51,19 @@ MINILM_CONFIG = {  # as published
     "type_vocab_size": 2,
     "layer_norm_eps": 1e-12,
     "hidden_act": "gelu",
+}
+
+
+SMOLLM2_CONFIG = {  # as published
+    "model_type": "llama",
+    "vocab_size": 49152,
+    "hidden_size": 576,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "num_hidden_layers": 30,
+    "intermediate_size": 1536,
+    "rope_theta": 100000,
+    "tie_word_embeddings": True,
 }
 
 
@@ -229,6 +244,54 @@ class MiniLM(ModelFiles):
         if place == "embedded":
             return "BERT: the pocket model that this lesson has trained"
         return "BERT: all-MiniLM-L6-v2, as published"
+
+
+class SmolLM2(ModelFiles):
+    """The files of HuggingFaceTB/SmolLM2-135M, a Llama of 135 million parameters; by default the pocket Llama's."""
+
+    repository = Repository("HuggingFaceTB/SmolLM2-135M", "model")
+    files = (*TOKENIZER_FILES, "config.json", "model.safetensors")
+    needed = tuple(f"smollm2/{file}" for file in files)
+
+    def real(self, folder: Path) -> Path:
+        """The folder of its files, when they are whole and of the published sizes."""
+        for name in self.needed:
+            _require_whole_file(name, folder / name)
+        found = _read_json("smollm2/config.json", folder / "smollm2/config.json")
+        other = next((setting for setting, value in SMOLLM2_CONFIG.items() if found.get(setting) != value), None)
+        if other:
+            raise Unavailable(
+                f"smollm2/config.json is of another model ({other} = {found.get(other)!r}, not"
+                f" {SMOLLM2_CONFIG[other]!r})"
+            )
+        return folder / "smollm2"
+
+    def fetch(self, folder: Path) -> None:
+        """Fetch it from the Hub into folder/smollm2: only what is missing there, or damaged. Raises Unavailable."""
+        offered = {file.path: file for file in hub.listing(self.repository)}
+        self.download(self.repository, offered, self.files, folder / "smollm2")
+
+    def is_to_go(self, path: Path, offered: hub.HubFile) -> bool:
+        """Is a file that is there damaged, or not the one that the Hub offers?"""
+        try:
+            _require_whole_file(f"smollm2/{path.name}", path)
+        except Unavailable:
+            return True
+        return path.stat().st_size != offered.size
+
+    def embedded(self) -> Path:
+        """The pocket model's folder."""
+        if not POCKET_LLAMA.is_dir():
+            raise FileNotFoundError(
+                "The pocket Llama is missing from this copy of the course: helpers/data/pocket_llama."
+            )
+        return POCKET_LLAMA
+
+    def words(self, result: Path, place: str) -> str:
+        """Which model."""
+        if place == "embedded":
+            return "Llama: the pocket model, trained for this course"
+        return "Llama: SmolLM2-135M, as published"
 
 
 def owner(name: str) -> str:

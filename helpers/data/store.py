@@ -5,6 +5,7 @@ multi30k/train.parquet  multi30k/validation.parquet  multi30k/test.parquet  colu
 enwik8/enwik8.first-4154399-bytes                                           or the whole of it: enwik8/enwik8
 gpt2/vocab.json  gpt2/merges.txt  gpt2/config.json  gpt2/model.safetensors  and other sizes likewise
 minilm/vocab.txt  minilm/config.json  minilm/model.safetensors
+smollm2/vocab.json  smollm2/merges.txt  smollm2/config.json  smollm2/model.safetensors
 """
 
 from __future__ import annotations

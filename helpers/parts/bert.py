@@ -8,8 +8,10 @@ b batch, t positions, e width of the model, h heads, n size of the vocabulary.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,15 @@ from .blocks import LayerNorm, TransformerBlock
 from .low_rank import LowRank, add_low_rank  # noqa: F401
 from .multi_head import split_heads
 from .pieces import SPECIAL, PieceTokenizer, learn_pieces, pair_input, split_words, wordpiece  # noqa: F401
-from .published import SettingNames, TensorNames, assembled, fitted, published_tensors, require_sizes
+from .published import (
+    SettingNames,
+    TensorNames,
+    assembled,
+    fitted,
+    published_tensors,
+    require_sizes,
+    without_heads,
+)
 from .weight_files import read_weights
 
 NOT_ASKED = -100  # the target of a position at which nothing is asked; what F.cross_entropy ignores
@@ -112,10 +122,10 @@ class Bert(nn.Module):
 
     Section 3: token, segment and position are added and normalised; then come blocks of lesson 7, post-norm, with
     biases everywhere and the exact GELU. The vector for the whole is tanh of a linear layer on the first token, [CLS].
-    Weights start as N(0, 0.02), biases as 0.
+    Weights start as N(0, 0.02), biases as 0. pooler: False for a model without the layer for the whole.
     """
 
-    def __init__(self, config: BertConfig):
+    def __init__(self, config: BertConfig, pooler: bool = True):
         super().__init__()
         self.config = config
         e = config.e
@@ -127,7 +137,7 @@ class Bert(nn.Module):
         self.blocks = nn.ModuleList(
             [TransformerBlock(e, config.h, dropout=config.dropout, bias=True, **options) for _ in range(config.depth)]
         )
-        self.pooler = nn.Linear(e, e)
+        self.pooler = nn.Linear(e, e) if pooler else None
         self.dropout = nn.Dropout(config.dropout)
         _start(self)
 
@@ -148,13 +158,13 @@ class Bert(nn.Module):
 
     def forward(
         self, ids: torch.Tensor, segments: torch.Tensor | None = None, mask: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """ids, segments: (b, t), int64. mask: (b, t), booleans, True at real tokens; None: all are.
 
-        Returns the last hidden states (b, t, e), and tanh(W h₀ + bias) of the first token, (b, e).
+        Returns the last hidden states (b, t, e), and tanh(W h₀ + bias) of the first token, (b, e); None without pooler.
         """
         x = self.hidden(ids, segments, mask)[-1]
-        return x, torch.tanh(self.pooler(x[:, 0]))
+        return x, None if self.pooler is None else torch.tanh(self.pooler(x[:, 0]))
 
     def hidden(
         self, ids: torch.Tensor, segments: torch.Tensor | None = None, mask: torch.Tensor | None = None
@@ -298,13 +308,19 @@ def rename_bert(published: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor
 def load(folder: str | Path, device: torch.device | str | None = None) -> Bert:
     """A model from a folder as the Hub has it: config.json, and model.safetensors or the older pytorch_model.bin.
 
-    Nothing in a file is run. Weights become float32; the model is in evaluation mode. FileNotFoundError where a file is
-    missing; ValueError where one is damaged, or a tensor is missing, unexpected, of the wrong shape or not finite (the
-    message names each).
+    Nothing in a file is run. The layers of one task (for masked words, classes, answers) are left out, and a file
+    without a pooler makes a model without one; a warning says so. Weights become float32; the model is in evaluation
+    mode. FileNotFoundError where a file is missing; ValueError where one is damaged, or a tensor is missing,
+    unexpected, of the wrong shape or not finite (the message names each).
     """
     config = BertConfig.from_json(Path(folder) / "config.json")
     published, _, file = read_weights(Path(folder))
-    return assembled(Bert, config, fitted(*_TENSORS.rename(published), Bert, config, _TENSORS, file), device)
+    tensors, problems = _TENSORS.rename(without_heads(published, r"(cls|classifier|qa_outputs)\..*", "BERT"))
+    pooler = any(name.startswith("pooler.") for name in tensors)
+    if not pooler:
+        warnings.warn(f"{file} holds no pooler: the model gives None in place of a vector for the whole.", stacklevel=2)
+    build = functools.partial(Bert, pooler=pooler)
+    return assembled(build, config, fitted(tensors, problems, build, config, _TENSORS, file), device)
 
 
 def save(model: Bert, vocabulary: Mapping[str, int], folder: str | Path) -> Path:

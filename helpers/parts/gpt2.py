@@ -25,7 +25,16 @@ from .gpt2_heads import even_weights, first_score, induction_score, previous_sco
 from .gpt2_writing import generate, generate_cached, perplexity  # noqa: F401
 from .masks import causal_mask, masked_softmax
 from .multi_head import merge_heads, split_heads
-from .published import SettingNames, TensorNames, assembled, drop_tied_head, fitted, published_tensors, require_sizes
+from .published import (
+    SettingNames,
+    TensorNames,
+    assembled,
+    drop_tied_head,
+    fitted,
+    published_tensors,
+    require_sizes,
+    without_heads,
+)
 from .weight_files import read_weights
 
 ##### Sizes
@@ -284,6 +293,9 @@ _TENSORS = TensorNames(
 )
 
 
+_HEADS = r"(score|classifier|multiple_choice_head)\..*"  # of transformers' classes for classification
+
+
 def rename_weights(published: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The published tensors under this module's names.
 
@@ -309,14 +321,15 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> GPT2:
     ...}, whose matrices are the other way round and whose biases may be missing; its networks were trained with the
     exact GELU, from which this model's differs by less than 0.001. Nothing in a file is run, whatever it holds: a .bin
     is read by PyTorch's loader for weights alone. Where one file is damaged and another is whole, that is taken, with a
-    warning. Weights become float32. The model is in evaluation mode. FileNotFoundError where a file is missing;
+    warning. The layers of a classifier on top (GPT2ForSequenceClassification and the like) are left out, with a warning
+    that names them. Weights become float32. The model is in evaluation mode. FileNotFoundError where a file is missing;
     ValueError where all are damaged, or where a tensor is missing, unexpected, of the wrong shape or not finite (the
     message names each).
     """
     folder = Path(folder)
     config = Config.from_json(folder / "config.json")
     published, settings, file = read_weights(folder)
-    tensors, problems = _rename(published)
+    tensors, problems = _rename(without_heads(published, _HEADS, "GPT-2"))
     problems += _disagreements(settings, config)
     tensors = _as_published(tensors, config, settings)
     return assembled(GPT2, config, fitted(tensors, problems, GPT2, config, _TENSORS, file), device)

@@ -10,6 +10,8 @@ keys and values, d = e/h width of one head, n size of the vocabulary.
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +19,21 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from helpers.course import write_whole, written_whole
+
 from .cache import KeyValueCache, LayerCache
 from .masks import causal_mask
 from .multi_head import merge_heads, require_heads, split_heads
 from .positions import rotate
-from .published import SettingNames, TensorNames, assembled, drop_tied_head, fitted, require_sizes
+from .published import (
+    SettingNames,
+    TensorNames,
+    assembled,
+    drop_tied_head,
+    fitted,
+    published_tensors,
+    require_sizes,
+)
 from .weight_files import read_weights
 
 ##### Sizes
@@ -63,6 +75,16 @@ class LlamaConfig:
     def from_json(cls, path: str | Path) -> LlamaConfig:
         """Read a config.json as the Hub has it. ValueError where it is damaged, or is no Llama as it is built here."""
         return _SETTINGS.read(path, cls, _groups_and_angles)
+
+    def to_json(self) -> dict[str, object]:
+        """The settings as the Hub's config.json has them, a dict."""
+        return _SETTINGS.table(self) | {
+            "architectures": ["LlamaForCausalLM"],
+            "num_key_value_heads": self.groups,
+            "rope_theta": self.theta,
+            "bos_token_id": self.n - 1,
+            "eos_token_id": self.n - 1,
+        }
 
 
 _SETTINGS = SettingNames(
@@ -149,7 +171,8 @@ class GroupedQueryAttention(nn.Module):
 
     J. Ainslie et al., "GQA" (2023), section 2.2. Head r of the queries looks through keys and values of the group
     r // (h / groups). groups = h is multi-head attention, groups = 1 multi-query attention. Queries and keys are turned
-    by their positions; a cache holds the turned keys of the groups, before they are shared out.
+    by their positions; a cache holds the turned keys of the groups, before they are shared out. `frequencies`, (d/2,)
+    or None, takes the place of those of theta where a model reads a longer window than it was trained on.
     """
 
     def __init__(self, e: int, h: int, groups: int, theta: float = 10000.0):
@@ -158,6 +181,7 @@ class GroupedQueryAttention(nn.Module):
         if h % groups:
             raise ValueError(f"h = {h} heads cannot be divided evenly among {groups} groups.")
         self.h, self.groups, self.theta = h, groups, theta
+        self.frequencies: torch.Tensor | None = None
         self.to_queries = nn.Linear(e, e, bias=False)
         self.to_keys = nn.Linear(e, groups * (e // h), bias=False)
         self.to_values = nn.Linear(e, groups * (e // h), bias=False)
@@ -170,8 +194,8 @@ class GroupedQueryAttention(nn.Module):
         """
         start, t = 0 if past is None else past.length, x.shape[1]
         positions = torch.arange(start, start + t, device=x.device)
-        q = rotate(split_heads(self.to_queries(x), self.h), positions, self.theta)  # (b, h, t, d)
-        k = rotate(split_heads(self.to_keys(x), self.groups), positions, self.theta)  # (b, g, t, d)
+        q = rotate(split_heads(self.to_queries(x), self.h), positions, self.theta, self.frequencies)  # (b, h, t, d)
+        k = rotate(split_heads(self.to_keys(x), self.groups), positions, self.theta, self.frequencies)  # (b, g, t, d)
         v = split_heads(self.to_values(x), self.groups)
         if past is not None:
             k, v = past.append(k, v)  # (b, g, s, d)
@@ -233,6 +257,32 @@ class Llama(nn.Module):
             x = block(x, None if cache is None else cache.layers[i])
         x = self.norm(x[:, -1:] if last_only else x)
         return F.linear(x, self.tokens.weight if self.to_logits is None else self.to_logits.weight)
+
+
+def rotary_frequencies(d: int, theta: float = 10000.0) -> torch.Tensor:
+    """How far each pair of a head of width d turns from one position to the next: theta^(−2j/d), (d/2,)."""
+    return theta ** -(torch.arange(0, d, 2) / d)
+
+
+def stretched_frequencies(
+    frequencies: torch.Tensor, window: int, factor: float, low: float = 1.0, high: float = 4.0
+) -> torch.Tensor:
+    """Rotary frequencies for a window `factor` times as long as the one that a model was trained on, by parts.
+
+    B. Peng et al., "YaRN" (2023), section 3.2, with their α and β as low and high. frequencies: (d/2,), in radians a
+    position. A pair that turned more than `high` times in the window stays as it is, one that turned less than `low`
+    times turns `factor` times more slowly, and between the two the frequency is a mixture. Returns (d/2,). low = 1 and
+    high = 4 are Llama 3.1's.
+    """
+    turns = window * frequencies / (2 * math.pi)
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return kept * frequencies + (1 - kept) * frequencies / factor
+
+
+def read_with(model: nn.Module, frequencies: torch.Tensor | None) -> None:
+    """Let every block of a model rotate by these frequencies, (d/2,); None: by those that it was trained with."""
+    for block in model.blocks:
+        block.attention.frequencies = frequencies
 
 
 def cache_bytes(depth: int, groups: int, d: int, t: int, bytes_each: int = 2) -> int:
@@ -316,11 +366,25 @@ def from_published(
     return assembled(Llama, config, weights)
 
 
-def load(folder: str | Path) -> Llama:
+def load(folder: str | Path, device: torch.device | str | None = None) -> Llama:
     """A model from a folder as the Hub has it: config.json, and model.safetensors or pytorch_model.bin.
 
     Nothing in a file is run. FileNotFoundError where a file is missing, ValueError where one is damaged.
     """
     config = LlamaConfig.from_json(Path(folder) / "config.json")
     published, _, file = read_weights(Path(folder))
-    return from_published(published, config, file)
+    return from_published(published, config, file).to(device or "cpu")
+
+
+def save(model: Llama, folder: str | Path) -> None:
+    """Write config.json and model.safetensors as the Hub has them: `transformers` and `load` read the folder."""
+    from safetensors.torch import save_file
+
+    folder, config = Path(folder), model.config
+    tensors = published_tensors(model, _TENSORS)
+    for name, tensor in tensors.items():
+        heads = {"q_proj": config.h, "k_proj": config.groups}.get(name.split(".")[-2])
+        tensors[name] = halves_from_pairs(tensor, heads) if heads else tensor
+    with written_whole(folder / "model.safetensors") as unfinished:
+        save_file(tensors, unfinished, metadata={"format": "pt"})
+    write_whole(folder / "config.json", json.dumps(config.to_json(), indent=2) + "\n")

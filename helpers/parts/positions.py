@@ -64,14 +64,17 @@ def relative_bias(table: torch.Tensor, t: int) -> torch.Tensor:
     return table[distances + t_max - 1]
 
 
-def rotate(x: torch.Tensor, positions: torch.Tensor, base: float = 10000) -> torch.Tensor:
+def rotate(
+    x: torch.Tensor, positions: torch.Tensor, base: float = 10000, frequencies: torch.Tensor | None = None
+) -> torch.Tensor:
     """Turn every vector by its position, so that products of turned vectors depend on i − j alone.
 
     Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), sections 3.2.2 and 3.4.2. x:
     (..., t, d), queries or keys, such as (b, h, t, d). positions: (t,), integers. Returns (..., t, d), in x's own
-    precision: components 2j and 2j + 1 are turned together, by the angle p / base^(2j/d). Angles are computed in 32
-    bits or more, for half precision cannot tell far positions apart. ValueError when d is odd, or
-    there is not a position for each vector.
+    precision: components 2j and 2j + 1 are turned together, by the angle p / base^(2j/d). frequencies: (d/2,), how far
+    each pair turns from one position to the next, in place of base^(−2j/d). Angles are computed in 32 bits or more, for
+    half precision cannot tell far positions apart. ValueError when d is odd, or there is not a position for each
+    vector.
     """
     d = x.shape[-1]
     _check_even(d)
@@ -80,7 +83,11 @@ def rotate(x: torch.Tensor, positions: torch.Tensor, base: float = 10000) -> tor
             f"There are t = {x.shape[-2]} vectors, each of which needs a position, (t,), and the positions have the"
             f" shape {tuple(positions.shape)}."
         )
-    angles = _angles(positions, d, torch.promote_types(x.dtype, torch.float32), base)  # (t, d/2)
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    if frequencies is None:
+        angles = _angles(positions, d, dtype, base)  # (t, d/2)
+    else:
+        angles = positions.unsqueeze(1) * frequencies.to(x.device, dtype)
     cos, sin = angles.cos(), angles.sin()
     first, second = x[..., 0::2], x[..., 1::2]  # (..., t, d/2) each
     turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)

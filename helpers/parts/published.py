@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -178,6 +179,21 @@ class TensorNames:
 def unwrapped(name: str) -> str:
     """A name without the marks of the wrappers that a model may have been in when it was saved."""
     return name.removeprefix("module.").replace("_orig_mod.", "")
+
+
+def without_heads(published: Mapping[str, torch.Tensor], heads: str, model: str) -> Tensors:
+    """The tensors (...) without those of a task's own layers, which a warning names.
+
+    heads: a regular expression of their names. model: what the loader makes, "BERT".
+    """
+    left_out = [name for name in published if re.fullmatch(heads, unwrapped(name))]
+    if left_out:
+        warnings.warn(
+            f"The file holds layers for one task, for which {model} has no place. They were left out:"
+            f" {', '.join(left_out)}.",
+            stacklevel=3,
+        )
+    return {name: tensor for name, tensor in published.items() if name not in left_out}
 
 
 def drop_tied_head(tensors: Tensors, names: TensorNames) -> list[str]:

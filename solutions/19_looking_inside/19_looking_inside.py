@@ -674,7 +674,7 @@ for p in (32, 31, 24, 16):
 # | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 1.000 of passkeys named that only the memory holds |
 # | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and linear attention with a gate | two sparse layers connect all 32,896 pairs |
 # | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations of one step 3.8 MB instead of 188.9 |
-# | [18](../18_since_gpt2/18_since_gpt2.ipynb) | a Llama, a router, min-p | `transformers`' logits to 0.00001 |
+# | [18](../18_since_gpt2/18_since_gpt2.ipynb) | a Llama, longer windows, a router | `transformers`' logits to 0.00001 |
 # | 19 | instruments to look inside | a head that adds nothing to the answer, and without which there is none |
 #
 # Most rows are a few lines of matrix products, and you have written them. What the course leaves out is what comes

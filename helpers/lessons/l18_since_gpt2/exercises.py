@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,7 +54,7 @@ def in_other_types(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
 rms_norm = exercise(
     "RMSNorm",
     stars=1,
-    minutes=6,
+    minutes=5,
     fixes_bug=True,
     forbidden={"finished_norm": FINISHED},
     by_hand=READY,
@@ -88,7 +87,7 @@ rms_norm = exercise(
 swiglu = exercise(
     "SwiGLU",
     stars=1,
-    minutes=5,
+    minutes=4,
     answered_by=("llama.SwiGLU",),
     given=case(normal(2, 3, 6), 10),
     also={
@@ -164,6 +163,11 @@ def with_and_without_cache(answer: Answer, draw: Draw) -> torch.nn.Module:
     return Both()
 
 
+def another_base(draw: Draw) -> tuple[torch.Tensor, int, int, float]:
+    """x (b, t, e), h, the number of groups, and a base of the angles that is not the usual one."""
+    return draw.normal(2, 6, 24), 4, 2, float(draw.number(20, 400))
+
+
 def many_heads(draw: Draw) -> tuple[torch.Tensor, int, int]:
     """x (b, t, e), of many heads and positions, with h and the number of groups."""
     groups, heads_to_a_group = draw.number(3, 5), draw.number(3, 5)
@@ -176,7 +180,7 @@ NO_GROUPS = "It knows no groups, and this exercise is there to write them."
 grouped_query_attention = exercise(
     "GroupedQueryAttention",
     stars=3,
-    minutes=15,
+    minutes=14,
     forbidden={
         "finished_block": "A finished block holds a finished attention; write yours here.",
         "MultiheadAttention": NO_GROUPS,
@@ -196,10 +200,11 @@ grouped_query_attention = exercise(
     larger=many_heads,
     via=OF_ANY_SIZE,
     aspects=(
-        values(1.25, axes="b t e", picture=True),
+        values(1, axes="b t e", picture=True),
         values(0.25, given=case(normal(2, 4, 12), 3, 1), name="a single group", axes="b t e"),
-        values(0.5, given=case(normal(2, 4, 24), 6, 2), name="three heads to a group", axes="b t e"),
+        values(0.25, given=case(normal(2, 4, 24), 6, 2), name="three heads to a group", axes="b t e"),
         values(0.25, given=case(normal(2, 4, 20), 2, 2), name="as many groups as heads", axes="b t e"),
+        values(0.5, given=another_base, name="another theta", axes="b t e"),
         Aspect("with a cache", 1, read_in_pieces, axes="b t e"),
         Aspect("what the cache holds", 0.5, cached, axes="b g s d"),
         gradient(0.5, given=case(normal(2, 4, 24)), via=ATTENTION, weights=True),
@@ -318,7 +323,7 @@ def of_other_blocks(answer: Answer, draw: Draw) -> torch.Tensor:
 llama = exercise(
     "Llama",
     stars=2,
-    minutes=8,
+    minutes=6,
     builds_on=("gpt2.KeyValueCache", "llama.LlamaConfig", "llama.LlamaBlock", "llama.RMSNorm"),
     given=case(ints(2, 5, below=9), APART),
     also={
@@ -344,6 +349,63 @@ llama = exercise(
         whole_state(0.25, "parameters of a tied model", TIED_MODEL),
         input_left_alone(0.25),
         any_device(0.25, given=case(ints(2, 4, below=9)), via=MODEL),
+    ),
+)
+
+# ---------------------------------------------------------------------------------------- stretched_frequencies
+
+
+def some_frequencies(draw: Draw, count: int, window: int) -> torch.Tensor:
+    """Frequencies (count,), in any order: some turn a hundred times in the window, some a hundredth of a time."""
+    turns = torch.exp(draw.uniform(-4.5, 4.5, count))
+    turns[draw.permutation(count)[:3]] = torch.tensor([60.0, 1.9, 0.2], device=turns.device)
+    return 6.283185307 * turns / window
+
+
+def a_window(count: int, low: int, high: int, *bounds: float) -> Callable[[Draw], tuple]:
+    """Frequencies, the window in which they were learned, a factor, and the bounds of the ramp."""
+
+    def given(draw: Draw) -> tuple:
+        window = draw.number(low, high)
+        return (some_frequencies(draw, count, window), window, float(draw.number(3, 9)), *bounds)
+
+    return given
+
+
+def many_pairs(draw: Draw) -> tuple[torch.Tensor, int, float]:
+    """The frequencies of a wide head, a long window, and a factor."""
+    window = draw.number(3000, 9000)
+    return some_frequencies(draw, draw.number(70, 130), window), window, draw.number(20, 40) + 0.5
+
+
+def in_double(answer: Answer, draw: Draw) -> torch.Tensor:
+    """The student's function on frequencies in float64."""
+    return answer(some_frequencies(draw, 9, 500).double(), 500, 5.0)
+
+
+stretched_frequencies = exercise(
+    "stretched_frequencies",
+    stars=2,
+    minutes=8,
+    given=a_window(12, 90, 400),
+    also={
+        "for three pairs": a_window(3, 50, 80),
+        "for a factor that is no integer": lambda draw: (some_frequencies(draw, 8, 128), 128, 1.25 + draw.number(0, 3)),
+    },
+    larger=many_pairs,
+    aspects=(
+        values(1.5, axes="pair"),
+        values(
+            1,
+            given=a_window(16, 90, 400, 0.5, 12.0),
+            name="other bounds",
+            also={"1 and 32": a_window(16, 2000, 4000, 1.0, 32.0)},
+            axes="pair",
+        ),
+        Aspect("the type of the frequencies", 0.5, in_double, axes="pair", dtype=True),
+        gradient(0.25, given=a_window(9, 90, 400)),
+        input_left_alone(0.25, given=a_window(9, 90, 400)),
+        any_device(0.5, given=a_window(9, 90, 400)),
     ),
 )
 
@@ -412,54 +474,9 @@ route = exercise(
     ),
 )
 
-# --------------------------------------------------------------------------------------------------- keep_min_p
-
-
-def of_any_size(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
-    """Logits that all lie far below 0, or far above: only their differences count."""
-    logits = draw.normal(12, 30, std=2.0)
-    return {f"shifted by {shift}": answer(logits + shift, 0.2) for shift in (-50.0, 40.0)}
-
-
-def with_two_largest(draw: Draw) -> tuple[torch.Tensor, float]:
-    """Logits whose largest stands at two places of each row, and p = 1."""
-    logits = draw.normal(3, 8)
-    places = [draw.permutation(8)[:2] for _ in range(3)]
-    for row, two in zip(logits, places, strict=True):
-        row[two] = 4.0
-    return logits, 1.0
-
-
-def many_tokens(draw: Draw) -> tuple[torch.Tensor, float]:
-    """Logits (..., n) in steps of 1/8, and a p between two steps: rounding changes nothing that is kept."""
-    logits = draw.heavy(5, draw.number(9, 16), draw.number(100, 200))
-    return (8 * logits).round() / 8, math.exp(-(draw.number(4, 20) + 0.5) / 8)
-
-
-keep_min_p = exercise(
-    "keep_min_p",
-    stars=1,
-    minutes=5,
-    given=case(normal(9, 12, std=2.0), 0.1),
-    also={
-        "with p = 0.4": case(normal(3, 9, std=2.0), 0.4),
-        "with a batch of one": case(normal(1, 8, std=2.0), 0.15),
-        "with two axes in front": case(normal(2, 3, 7, std=2.0), 0.2),
-        "for a single row": case(normal(9, std=2.0), 0.3),
-    },
-    larger=many_tokens,
-    aspects=(
-        values(1, axes="row token"),
-        Aspect("logits of any size", 0.25, of_any_size, axes="row token"),
-        values(0.25, given=with_two_largest, name="p = 1", axes="row token"),
-        input_left_alone(0.25),
-        any_device(0.25),
-    ),
-)
-
 LESSON = Lesson(
     "18_since_gpt2",
     "Since GPT-2",
-    (rms_norm, swiglu, grouped_query_attention, halves_from_pairs, llama, route, keep_min_p),
+    (rms_norm, swiglu, grouped_query_attention, llama, halves_from_pairs, stretched_frequencies, route),
     predictions_of("18_since_gpt2"),
 )

@@ -5,6 +5,7 @@ import torch
 from lesson_harness import after, printed
 
 from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.data.recorded import recorded
 from helpers.data.reference import llama_reference
 from helpers.exercises import load_lesson
 from helpers.parts import llama
@@ -14,13 +15,24 @@ LESSON = load_lesson("18_since_gpt2")
 ANSWERS = Answers(SOURCE)
 
 
-@pytest.mark.parametrize("p", [0.05, 0.1, 0.5])
-def test_the_lessons_min_p_is_transformers(p):
-    from transformers import MinPLogitsWarper
+def test_with_rows_in_the_wrong_order_the_pocket_llama_is_worse_and_says_nothing():
+    text = printed(SOURCE, "orders = {")
+    assert after(text, "rows as in the file: ") > after(text, "rows in pairs: ") + 0.1
 
-    logits = 3 * torch.randn(20, 50)
-    theirs = MinPLogitsWarper(min_p=p)(None, logits.clone())
-    assert torch.equal(ANSWERS.make("keep_min_p")(logits, p), theirs)
+
+def test_stretching_is_that_of_llama_3_1():
+    rope = pytest.importorskip("transformers.modeling_rope_utils")
+    from transformers import LlamaConfig
+
+    parameters = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0}
+    parameters |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+    config = LlamaConfig(
+        hidden_size=4096, num_attention_heads=32, rope_parameters=parameters, max_position_embeddings=131072
+    )
+    theirs, _ = rope.ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    for stretch in (ANSWERS.make("stretched_frequencies"), llama.stretched_frequencies):
+        ours = stretch(llama.rotary_frequencies(128, 500000.0), 8192, 8.0)
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=0)
 
 
 def test_the_lessons_norm_computes_in_64_bits_where_x_has_them():
@@ -82,15 +94,26 @@ def test_without_the_balance_two_experts_are_dead_and_with_it_all_work():
     assert after(alone, "loss") > after(balanced, "loss")
 
 
-def test_a_temperature_brings_back_the_tail_of_top_p_and_not_that_of_min_p():
-    _, sure, _ = printed(SOURCE, "next_logits[name].softmax").splitlines()
-    assert after(sure, "·TypeError") >= 0.96
-    lines = printed(SOURCE, "keep_top_p(hot, 0.9)").splitlines()
-    kept = [(int(after(line, "top-p 0.9:")), int(after(line, "min-p 0.1:"))) for line in lines[:4]]
-    (cold_p, cold_min), (hot_p, hot_min), _, (tail, dozens) = kept
-    assert (cold_p, cold_min, hot_min) == (1, 1, 1)
-    assert 10 < hot_p < 100 and LESSON.prediction("hot_top_p").truth == "C"
-    assert tail > 200 and 24 <= dozens < 100
+def test_a_larger_base_slows_the_slow_pairs():
+    small, large = printed(SOURCE, "waves, agreement = {}").splitlines()[-2:]
+    assert "up to 54,410 positions" in small and "up to 2,559,196 positions" in large
+    assert after(large, "positions;") > 1.8 * after(small, "positions;")
+
+
+def test_dividing_all_frequencies_costs_something_inside_the_window():
+    text = printed(SOURCE, "interpolated = loss_by_position")
+    assert after(text, "all pairs divided") > after(text, "as trained") + 0.05
+    assert LESSON.prediction("all_pairs").truth == "C"
+
+
+def test_beyond_the_window_the_loss_rises_and_by_parts_it_stays():
+    lines = printed(SOURCE, "by_parts = loss_by_position").splitlines()
+    plain, every, parts = ((after(line, "128 positions"), after(line, "in the last")) for line in lines)
+    assert plain[1] > plain[0] + 0.2 and parts[1] < plain[1] - 0.15
+    assert parts[0] < every[0]
+    found = recorded("pocket_llama")["result"]["by_position"]
+    assert found["as trained"][-1] > found["as trained"][0] + 0.05
+    assert found["by parts"][-1] < found["as trained"][-1] and found["by parts"][0] < found["all pairs"][0]
 
 
 def rounded(tensor, digits):
@@ -112,6 +135,8 @@ def test_the_hints_count_right():
     f, mean = torch.tensor([2 / 3, 1 / 3]), chances.mean(dim=0)
     assert rounded(mean, 3) == [0.567, 0.433] and rounded(f * mean, 3) == [0.378, 0.144]
     assert round(ANSWERS.make("route")(chances.log(), 1)[2].item(), 2) == 1.04
-    assert round(0.25 * 0.6, 2) == 0.15
+    turns = torch.tensor([10.0, 2.5, 0.5])
+    stretched = ANSWERS.make("stretched_frequencies")(turns * 2 * torch.pi / 100, 100, 4)
+    assert rounded(stretched / (turns * 2 * torch.pi / 100), 3) == [1, 0.625, 0.25]
     order = ANSWERS.make("halves_from_pairs")(torch.arange(8.0).reshape(8, 1), 2)
     assert order.flatten().tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
