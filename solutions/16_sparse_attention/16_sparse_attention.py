@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | two patterns and their reach, attention in a band that never makes a t × t matrix, and linear attention with a gate, as a loop and in chunks; and you fix a buggy window |
 # | **You need** | lessons [3](../03_scaling/03_scaling.ipynb), [5](../05_masking/05_masking.ipynb) and [7](../07_transformer_block/07_transformer_block.ipynb) |
-# | **It takes** | about 75 minutes: six exercises, 23 points, and three predictions |
+# | **It takes** | about 80 minutes: six exercises, 23 points, and three predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, h heads, d = e/h. A window has
@@ -434,9 +434,11 @@ same = torch.allclose(attention(q, k, v, window), banded_attention(q, k, v, 64),
 print("the same as with the mask:", same)
 for t in lengths:
     q, k, v = one_head(t)
-    masked, band = lambda: attention(q, k, v, local_mask(t, 64)), lambda: banded_attention(q, k, v, 64)
-    print(f"t = {t:>5,}: the mask takes {seconds(masked) / seconds(band, times=9):>5.1f} times as long "
-          f"as the band, and keeps {kept_bytes(masked) / kept_bytes(band):>4.1f} times as much")
+    masked = lambda: attention(q, k, v, local_mask(t, 64))
+    band = lambda: banded_attention(q, k, v, 64)
+    slower = seconds(masked) / seconds(band, times=9)
+    print(f"t = {t:>5,}: the mask takes {slower:>5.1f} times as long as the band, "
+          f"and keeps {kept_bytes(masked) / kept_bytes(band):>4.1f} times as much")
 
 # %% [markdown]
 # **The band's cost grows with t, not with its square**, so the longer the text, the larger the ratio. A missing mask is
@@ -481,14 +483,17 @@ def along_steps(kind):
     """Steps, and the bits after them, a row for each seed."""
     seeds = [[row for row in long["curve"] if row["seed"] == seed]
              for seed in range(sizes["seeds"])]
-    return [row["step"] for row in seeds[0]], [[row[f"{kind}_bits"] for row in rows] for rows in seeds]
+    bits = [[row[f"{kind}_bits"] for row in rows] for rows in seeds]
+    return [row["step"] for row in seeds[0]], bits
 
 plots.curves({name: along_steps(kind) for kind, name in kinds.items()}, "step",
-             "held-out bits per pixel", title="On pictures, the two sparse patterns stay ahead")
+             "held-out bits per pixel",
+             title="On pictures, the two sparse patterns stay ahead")
 plt.show()
 print(f"bits per pixel after {sizes['steps']} steps, by seed:")
 for kind, name in kinds.items():
-    print(f"{name:>8}: " + ", ".join(f"{bits:.3f}" for bits in long["result"]["pictures"][kind]))
+    found = long["result"]["pictures"][kind]
+    print(f"{name:>8}: " + ", ".join(f"{bits:.3f}" for bits in found))
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -664,14 +669,16 @@ check(chunked_attention)
 # %%
 q, k, v = one_head(4096)
 log_g = F.logsigmoid(torch.randn(1, 1, 4096, generator=torch.Generator().manual_seed(0)) + 3)
-loop, chunks = recurrent_attention(q, k, v, log_g)[0], chunked_attention(q, k, v, log_g, 64)[0]
+loop, _ = recurrent_attention(q, k, v, log_g)
+chunks, _ = chunked_attention(q, k, v, log_g, 64)
 print(f"loop and chunks differ by at most {(loop - chunks).abs().max():.0e}")
 ways = {"all pairs": lambda: attention(q, k, v, causal[4096]),
         "band, w = 64": lambda: banded_attention(q, k, v, 64),
         "state, a loop": lambda: recurrent_attention(q, k, v, log_g),
         "state, chunks of 64": lambda: chunked_attention(q, k, v, log_g, 64)}
 for name, way in ways.items():
-    print(f"{name:>19}: {1000 * seconds(way):>6.1f} ms, {kept_bytes(way) / 1e6:>6.1f} MB kept")
+    print(f"{name:>19}: {1000 * seconds(way):>6.1f} ms, "
+          f"{kept_bytes(way) / 1e6:>6.1f} MB kept")
 
 # %% [markdown]
 # **Chunks take a small part of the time of all pairs, and keep as little as the band, though nothing is cut off.** The
@@ -713,7 +720,7 @@ same_memory = "B"
 VARIABLES, VALUES, LENGTH = 32, 16, 64
 
 def programs(b, generator):
-    """names (b, t + 1), of which all but the first are asked for; values (b, t); answers (b, t),
+    """names (b, t + 1), all but the first are asked for; values (b, t); answers (b, t),
     -100 where a variable has no value yet; and how many assignments ago it got it (b, t)."""
     names = torch.randint(VARIABLES, (b, LENGTH + 1), generator=generator)
     values = torch.randint(VALUES, (b, LENGTH), generator=generator)
@@ -723,7 +730,10 @@ def programs(b, generator):
     return names, values, answers, torch.arange(LENGTH) - last
 
 class Memory(nn.Module):
-    """Answers after each assignment: (b, t, VALUES). kind: full, window, or state with or without gate."""
+    """Answers after each assignment: (b, t, VALUES).
+
+    kind: full, window, or state with or without gate.
+    """
 
     def __init__(self, kind, d, e=64):
         super().__init__()
@@ -776,7 +786,8 @@ def shares_right(model):
     right = model(names.to(device()), values.to(device())).argmax(dim=-1).cpu() == answers
     known = answers >= 0
     near = [known & (back >= low) & (back < high) for low, high in zip(edges, edges[1:])]
-    return right[known].float().mean().item(), [right[part].float().mean().item() for part in near]
+    share = lambda part: right[part].float().mean().item()
+    return share(known), [share(part) for part in near]
 
 jobs = [("full", 32, seed) for seed in range(3)]
 jobs += [(kind, d, seed) for d in (32, 16, 8) for seed in range(3)
@@ -800,7 +811,8 @@ else:
     full = sum(of("full", 32, 0)) / 3
     plots.curves({kind: ([64, 256, 1024], list(zip(*(of(kind, d, 0) for d in (8, 16, 32)))))
                   for kind in kinds}, "numbers kept", "share of right answers", log="x",
-                 landmarks={"full: 4,096": full}, ax=axes[0], title="More memory, more right answers")
+                 landmarks={"full: 4,096": full}, ax=axes[0],
+                 title="More memory, more right answers")
     axes[0].minorticks_off()
     axes[0].set_xticks([64, 256, 1024], ["64", "256", "1,024"])
     middles = [1.5, 5.5, 11.5, 23.5, 47.5]
@@ -810,7 +822,8 @@ else:
     axes[0].set_ylim(0, 1.05)
     plt.show()
     for kind in ("full", *kinds):
-        print(f"d = 32, {kind:>14}: " + ", ".join(f"{share:.2f}" for share in of(kind, 32, 0)) + " right, by seed")
+        shares = ", ".join(f"{share:.2f}" for share in of(kind, 32, 0))
+        print(f"d = 32, {kind:>14}: {shares} right, by seed")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -849,11 +862,12 @@ d, positions = 128, [2**power for power in range(4, 21)]
 kept = {"full": [2 * t * d for t in positions],
         "window of 1,024": [2 * min(t, 1024) * d for t in positions],
         "state": [d * d for t in positions]}
-plots.curves({name: (positions, numbers) for name, numbers in kept.items()}, "positions written",
-             "numbers per head", log="xy", title="After 64 positions the state is the smallest")
+plots.curves({name: (positions, numbers) for name, numbers in kept.items()},
+             "positions written", "numbers per head", log="xy",
+             title="After 64 positions the state is the smallest")
 plt.show()
-print(f"after {positions[-1]:,} positions, full attention keeps {kept['full'][-1] // kept['state'][-1]:,} "
-      "times as much as the state")
+print(f"after {positions[-1]:,} positions, full attention keeps "
+      f"{kept['full'][-1] // kept['state'][-1]:,} times as much as the state")
 
 # %% [markdown]
 # <div class="figure-caption">
