@@ -619,10 +619,11 @@ for rows, tensors in orders.items():
     print(f"nats a token of these texts, rows {rows}: {loss:.2f}")
 
 # %% [markdown]
-# Nothing warned you: with the rows in the wrong order the weights load, every shape is right, and the model writes. In
-# the texts of the pocket Llama the trap hardly shows to the eye, because a model so small, trained for so short a time,
-# has learned little from positions. The loss shows it: on texts that the right model wrote, the wrong order costs
-# more. So compare logits with those of a known program, as above, and do not trust that a text looks fine.
+# Nothing warned you: with the rows in the wrong order the weights load, every shape is right, and the model writes. But
+# its words come apart, because each pair of components is rotated by another pair's angle. The loss says the same
+# without an eye for English: on texts that the right model wrote, the wrong order costs half a nat more per token. A
+# larger model hides such an error better. So compare logits with those of a known program, as above, and do not trust
+# that a text looks fine.
 #
 # **Is it better than GPT-2?** [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many changes to the
 # transformer in one code base. Most brought little; RMSNorm and gated networks such as SwiGLU were among the few that
@@ -662,10 +663,10 @@ as_trained = loss_by_position(trained)
 print("nats a token:", " ".join(f"{loss:.2f}" for loss in as_trained))
 
 # %% [markdown]
-# For a few windows little happens. Then the loss climbs, and goes on climbing. The text has not become harder. What is
-# new is the distance between a query and a key. A pair whose wavelength is longer than the window never completed a
-# turn in the training. At larger distances it takes angles that the model has never met. If these angles are the cause,
-# the climb should go when no angle is new.
+# **Beyond its window the model fails.** The loss climbs from the second window on, and the text has not become harder.
+# What is new is the distance between a query and a key. A pair whose wavelength is longer than the window never
+# completed a turn in the training. At larger distances it takes angles that the model has never met. If these angles
+# are the cause, the climb should go when no angle is new.
 
 # %% [markdown]
 # <div class="card">
@@ -774,10 +775,10 @@ plt.show()
 #
 # </div>
 #
-# With no new angles the climb is gone: they were its cause. Position interpolation pays for that inside the window, and
-# stretching by parts hardly does. But the model only stops failing. On held-out chapters its loss with sixteen windows
-# in view is no lower than with one: it does not use what is far away. Published models were trained further on long
-# texts after stretching.
+# **With no new angles most of the climb is gone: they were its main cause.** Position interpolation pays for that inside
+# the window, and stretching by parts pays little. But the model only stops failing. On held-out chapters its loss with
+# sixteen windows in view is no lower than with one: it does not use what is far away. Published models were trained
+# further on long texts after stretching.
 
 # %% [markdown]
 # ## More parameters than operations
@@ -828,7 +829,7 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 7 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # From the router's logits for some tokens, return the weights of the k experts that each token uses, their numbers (the
 # most probable first), and the balance.

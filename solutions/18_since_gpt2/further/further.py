@@ -63,8 +63,8 @@ for factor in (2, 4, 8):
 # %% [markdown]
 # **How to read it.** *1 to 4 turns* is the lesson's ramp, with Llama 3.1's bounds, and *1 to 32 turns* has YaRN's. *A
 # larger base* changes θ so that the slowest pair is stretched by the whole factor and the fastest not at all (the
-# "NTK-aware" way that [Peng et al., 2023](https://arxiv.org/abs/2309.00071), section 3.1, describe). One model, one
-# seed.
+# "NTK-aware" way that [Peng et al., 2023](https://arxiv.org/abs/2309.00071), section 3.1, describe). The two ramps lose
+# least at every length; a larger base helps at twice the window, and little beyond. One model, one seed.
 
 # %% [markdown]
 # ## The balance, with eight seeds
