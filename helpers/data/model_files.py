@@ -255,8 +255,8 @@ class SmolLM2(ModelFiles):
 
     def real(self, folder: Path) -> Path:
         """The folder of its files, when they are whole and of the published sizes."""
-        for name in self.needed:
-            _require_whole_file(name, folder / name)
+        for file in self.files:
+            _require_whole_file(f"smollm2/{file}", folder / "smollm2" / file)
         found = _read_json("smollm2/config.json", folder / "smollm2/config.json")
         other = next((setting for setting, value in SMOLLM2_CONFIG.items() if found.get(setting) != value), None)
         if other:

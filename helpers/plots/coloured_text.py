@@ -62,10 +62,10 @@ def token_rows(rows: Mapping[str, Sequence[str]]) -> None:
         ax.text(0, 2.2 * row + 0.72, f"{label}: {len(tokens)} tokens", fontsize=9, va="bottom")
         left = 0
         for k, token in enumerate(tokens):
-            box = {"facecolor": TINTS[k % len(TINTS)], "edgecolor": "#555555", "linewidth": 0.7}
-            ax.add_patch(Rectangle((left, 2.2 * row + 0.85), len(token), 1, **box))
-            look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": IN_CELLS["black"], "parse_math": False}
-            ax.text(left + len(token) / 2, 2.2 * row + 1.38, token, **look, **CENTRED)
+            corner, tint = (left, 2.2 * row + 0.85), TINTS[k % len(TINTS)]
+            ax.add_patch(Rectangle(corner, len(token), 1, facecolor=tint, edgecolor="#555555", linewidth=0.7))
+            words = ax.text(left + len(token) / 2, 2.2 * row + 1.38, token, fontsize=8.5, **CENTRED)
+            words.set(family="DejaVu Sans Mono", color=IN_CELLS["black"], parse_math=False)
             left += len(token)
     ax.set(xlim=(-0.2, across + 0.2), ylim=(2.2 * len(rows) - 0.2, -0.2))
     ax.set_axis_off()

@@ -29,7 +29,7 @@ def search_tree(steps: Sequence[Sequence[Candidate]], root: str) -> None:
            lines are dotted. The way to the best of those that nothing extends is thick.
     root   what stands before the first step.
     """
-    columns = [sorted(range(len(step)), key=lambda i, step=step: -step[i].score) for step in steps]
+    columns = [_best_first(step) for step in steps]
     rows = [{i: row for row, i in enumerate(column)} for column in columns]
     down = max(len(column) for column in columns)
     ax = plt.subplots(figsize=(WIDTH, 0.42 * down + 0.35))[1]
@@ -38,8 +38,8 @@ def search_tree(steps: Sequence[Sequence[Candidate]], root: str) -> None:
         for i, one in enumerate(step):
             place, before = (k + 1, rows[k][i]), (k, rows[k - 1][one.parent] if k else 0)
             best = i == winning.get(k)
-            look = {"linewidth": 2.6 if best else 1.1, "linestyle": "-" if one.kept else ":"}
-            ax.plot(*zip(before, place, strict=True), color=COLOURS[1] if best else "#666666", zorder=1, **look)
+            colour, wide, line = COLOURS[1] if best else "#666666", 2.6 if best else 1.1, "-" if one.kept else ":"
+            ax.plot(*zip(before, place, strict=True), color=colour, linewidth=wide, linestyle=line, zorder=1)
             text = f"{one.word}\n{'' if one.kept else '× '}{one.score:.2f}".replace("-", "−")
             weight = "bold" if best else "normal"
             ink = "#000000" if one.kept else "#555555"
@@ -47,6 +47,11 @@ def search_tree(steps: Sequence[Sequence[Candidate]], root: str) -> None:
     ax.text(0, 0, root, fontsize=7.5, zorder=3, bbox=HALO, **CENTRED)
     ax.set(xlim=(-0.5, len(steps) + 0.5), ylim=(down - 0.45, -0.55))
     ax.set_axis_off()
+
+
+def _best_first(step: Sequence[Candidate]) -> list[int]:
+    """The places of the candidates of a step, the best first."""
+    return sorted(range(len(step)), key=lambda i: -step[i].score)
 
 
 def _way_to_the_best(steps):

@@ -50,7 +50,9 @@ class Bug:
         """What the check says of it. (It is not told that the code is as it was given out, where it says only that.)"""
         names: dict = {}
         setup = next(cell for cell in self.lesson.notebook.cells if grade_id(cell) == SETUP)
-        imports = [line for line in ast.parse(setup.source).body if isinstance(line, ast.Import | ast.ImportFrom)]
+        imports: list[ast.stmt] = [
+            line for line in ast.parse(setup.source).body if isinstance(line, ast.Import | ast.ImportFrom)
+        ]
         exec(compile(ast.Module(imports, []), "<imports>", "exec"), names)
         exec(compile(self.source, "<answer>", "exec"), names)
         return Markup(as_html(Check(load_lesson(self.lesson.name)).verdict(self.exercise, names[self.exercise])))
@@ -64,7 +66,7 @@ class Bug:
 def bugs(lessons: Sequence[SiteLesson]) -> list[Bug]:
     """The bugs of site/find_the_bug.toml in these lessons."""
     by_name = {lesson.name: lesson for lesson in lessons}
-    found = []
+    found: list[Bug] = []
     for told in tomllib.loads(FILE.read_text(encoding="utf-8"))["bug"]:
         if told["lesson"] not in by_name:
             continue

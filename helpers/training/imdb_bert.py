@@ -84,7 +84,8 @@ def prepared(folder: Path, way: str) -> Kind:
     torch.manual_seed(0)
     model = Kind(bert.load(folder))
     encoder = model.encoder
-    encoder.pooler.requires_grad_(False)
+    if encoder.pooler is not None:
+        encoder.pooler.requires_grad_(False)
     if way == "low rank":
         add_low_rank(encoder, RANK, ALPHA)
     elif way == "upper":

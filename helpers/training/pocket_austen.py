@@ -10,6 +10,7 @@ training goes on from its last checkpoint.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import torch
 
@@ -59,8 +60,9 @@ def start_from_python(model: gpt2.GPT2, tokenizer: Tokenizer) -> int:
     tokens = model.tokens.weight.clone()
     shared = {place: known[token] for token, place in tokenizer.vocabulary.items() if token in known}
     tokens[list(shared)] = other.tokens.weight[list(shared.values())].to(tokens.device)
-    for block, its in zip(model.blocks, other.blocks, strict=True):
-        block.attention.to_qkv.weight = its.attention.to_qkv.weight.detach().to(tokens.device)  # kept as three matrices
+    for block, its in zip(pocket.blocks_of(model), pocket.blocks_of(other), strict=True):
+        layer: Any = block.attention.to_qkv  # takes a matrix, and keeps it as three
+        layer.weight = its.attention.to_qkv.weight.detach().to(tokens.device)
         weights = {name: w for name, w in its.state_dict().items() if name != "attention.to_qkv.weight"}
         block.load_state_dict(weights, strict=False)
     model.positions.load_state_dict(other.positions.state_dict())

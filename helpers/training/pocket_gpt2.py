@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -158,6 +159,11 @@ def sinusoids(t: int, e: int) -> torch.Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
+def blocks_of(model: gpt2.GPT2) -> list[gpt2.GPT2Block]:
+    """The blocks of a model, the first one first."""
+    return cast("list[gpt2.GPT2Block]", list(model.blocks))
+
+
 def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
     """A model to train, its matrices √(768/e) times as wide as N(0, 0.02), its positions as small sinusoids.
 
@@ -166,7 +172,7 @@ def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
     model = gpt2.GPT2(config)
     with torch.no_grad():
         model.positions.weight.copy_(POSITIONS * sinusoids(config.t_max, config.e))
-        for block in model.blocks:
+        for block in blocks_of(model):
             attention, network = block.attention, block.feed_forward
             for layer in (attention.to_qkv, attention.unify, network.widen, network.narrow):
                 layer.weight *= math.sqrt(768 / config.e)
@@ -176,7 +182,7 @@ def fresh_model(config: gpt2.Config) -> gpt2.GPT2:
 
 def finished(model: gpt2.GPT2) -> gpt2.GPT2:
     """Queries, keys and values in one matrix again, and every number rounded to float16, as it is kept."""
-    for block in model.blocks:
+    for block in blocks_of(model):
         parametrize.remove_parametrizations(block.attention.to_qkv, "weight")
     return model.to("cpu").half().float().eval()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +19,7 @@ from helpers.data import store
 from helpers.data.model_files import POCKET_LLAMA
 from helpers.data.recorded import FOLDER
 from helpers.device import device
-from helpers.parts import llama
+from helpers.parts import gpt2, llama
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.generator import bits_per_byte, sample_batch
 from helpers.training import pocket_gpt2 as pocket
@@ -28,7 +29,16 @@ from helpers.training.loop import train
 from helpers.training.pocket_austen import TEMPERATURE, TOP_P, about
 from helpers.training.pocket_gpt2_figures import held_out_figures, samples_of
 
-MODEL = {"e": 96, "h": 4, "groups": 2, "depth": 3, "hidden": 256, "t_max": 128, "theta": 10000.0, "tied": True}
+MODEL: dict[str, Any] = {
+    "e": 96,
+    "h": 4,
+    "groups": 2,
+    "depth": 3,
+    "hidden": 256,
+    "t_max": 128,
+    "theta": 10000.0,
+    "tied": True,
+}
 BATCH, STEPS, WARMUP, LOOKS = 8, 3000, 25, 8
 RATE, EMBEDDING_RATE, DECAY = 1e-2, 5e-3, 0.1
 LONGER, BLOCK = 16, 128  # times the trained window that is read at once, and positions whose bits are averaged
@@ -115,9 +125,10 @@ def main() -> None:
         folder = POCKET_LLAMA if options.to == FOLDER else options.to / "pocket_llama"
         tokenizer.save(folder)
         llama.save(copy.deepcopy(model).half(), folder)
-        result = held_out_figures(model, (pocket.as_ids(learned[::40], tokenizer), held_ids), held_out, "chapter")
+        like_gpt2 = cast("gpt2.GPT2", model)  # called, cached and asked for its window in the same way
+        result = held_out_figures(like_gpt2, (pocket.as_ids(learned[::40], tokenizer), held_ids), held_out, "chapter")
         result["by_position"] = by_position(model, held_ids, per_byte)
-        record.finish(options, result, samples_of(model, tokenizer, PROMPTS, TEMPERATURE, TOP_P))
+        record.finish(options, result, samples_of(like_gpt2, tokenizer, PROMPTS, TEMPERATURE, TOP_P))
 
 
 if __name__ == "__main__":

@@ -950,11 +950,11 @@ class Steps(NamedTuple):
     rank: int
     tokens: list[int]
     share: int = 3
-    count: int = 1
+    times: int = 1
 
     def __str__(self) -> str:
         text = f"for worker {self.rank} of workers with {', '.join(map(str, self.tokens))} tokens"
-        return text + (f", after {self.count} steps" if self.count > 1 else "")
+        return text + (f", after {self.times} steps" if self.times > 1 else "")
 
 
 class Worker(NamedTuple):
@@ -973,7 +973,7 @@ def worked(answer: Answer, draw: Draw, steps: Steps, rank: int, known: list[torc
     mine = nn.Parameter(draw.named("parameters").normal(steps.share * size).chunk(size)[rank].clone())
     optimiser = torch.optim.SGD([mine], lr=draw.named("rate").uniform(0.2, 0.9).item(), momentum=0.75)
     returned: object = None
-    gradients = [draw.named(f"gradient {i}, worker {rank}").normal(steps.share * size) for i in range(steps.count)]
+    gradients = [draw.named(f"gradient {i}, worker {rank}").normal(steps.share * size) for i in range(steps.times)]
     try:
         for gradient in gradients:
             tokens = torch.tensor(steps.tokens[rank], device=draw.device)
@@ -987,7 +987,7 @@ def all_worked(answer: Answer, draw: Draw, steps: Steps) -> Worker:
     """The worker of that rank after its steps. All run until they wait, then again with what they gave each other."""
     size = len(steps.tokens)
     known: list[list[torch.Tensor]] = [[] for _ in range(size)]
-    for _ in range(20 * steps.count):
+    for _ in range(20 * steps.times):
         found = [worked(answer, draw, steps, rank, known[rank]) for rank in range(size)]
         waiting = [one for one in found if isinstance(one, OneOfSeveral)]
         if not waiting:
@@ -1051,7 +1051,7 @@ def without_tokens(draw: Draw) -> list[Steps]:
 
 def several_steps(draw: Draw) -> list[Steps]:
     """Two steps, and three."""
-    return [Steps(draw.number(0, 3), different(draw.named(f"{count}"), 3), count=count) for count in (2, 3)]
+    return [Steps(draw.number(0, 3), different(draw.named(f"{count}"), 3), times=count) for count in (2, 3)]
 
 
 def many_workers(draw: Draw) -> Steps:
@@ -1071,7 +1071,7 @@ def exchanged(answer: Answer, draw: Draw) -> torch.Tensor:
 
 def gradient_left_alone(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The worker's own gradient after each step."""
-    worker = all_worked(answer, draw, Steps(draw.number(0, 3), different(draw, 3), count=2))
+    worker = all_worked(answer, draw, Steps(draw.number(0, 3), different(draw, 3), times=2))
     return {f"the gradient after step {i + 1}": gradient for i, gradient in enumerate(worker.gradients)}
 
 

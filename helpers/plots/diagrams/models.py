@@ -229,7 +229,9 @@ def merges_in_two_orders(word: str, merges: Sequence[tuple[str, str]]) -> Sheet:
     ways = {"leftmost pair first": _replay(word, merges, True), "first learned first": _replay(word, merges)}
     told = " ".join(
         f"{name.capitalize()}: "
-        + "".join(f"merge {place} joins {_letters(pair[0])} and {_letters(pair[1])}; " for _, pair, place in steps[1:])
+        + "".join(
+            f"merge {place} joins {_letters(pair[0])} and {_letters(pair[1])}; " for _, pair, place in steps[1:] if pair
+        )
         + f"the tokens are {', '.join(map(_letters, steps[-1][0]))}."
         for name, steps in ways.items()
     )
