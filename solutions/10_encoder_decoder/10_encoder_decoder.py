@@ -62,9 +62,9 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## The task
 #
-# A translator needs two parts: an **[encoder](../../site/glossary.md#encoder)**, which reads the source, and a
-# **[decoder](../../site/glossary.md#decoder)**, which writes the target word by word. Before 2017 both were recurrent
-# networks ([lesson 13](../13_before_transformers/13_before_transformers.ipynb) builds them). [Vaswani et al.
+# The classic translator has two parts: an **[encoder](../../site/glossary.md#encoder)**, which reads the source, and a
+# **[decoder](../../site/glossary.md#decoder)**, which writes the target word by word. Before 2017 both were mostly
+# recurrent networks ([lesson 13](../13_before_transformers/13_before_transformers.ipynb) builds them). [Vaswani et al.
 # (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence.
 #
 # Ours translates numbers of up to six digits, in words. English is split at the spaces. German numbers, which are
@@ -224,8 +224,8 @@ plt.show()
 # <details><summary>Why can a model learn with the wrong mask?</summary>
 #
 # Padding *after* the words is in the future of every word, so the causal mask hides it anyway, and the loss ignores the
-# outputs at padding. Padding *before* the words would be seen. Then the translation of one sentence depends on how long
-# the others in its batch are, and no error is raised.
+# outputs at padding. Padding *before* the words would be seen. Then every word reads padding as if it were text, and no
+# error is raised.
 #
 # </details>
 
@@ -520,9 +520,10 @@ check(EncoderDecoder)
 # %% [markdown]
 # ## Training
 #
-# Our model is small: e = 64, four heads, two blocks in each half. Norms, optimiser and schedule are the paper's, at
-# half its learning rate. A stack of post-norm blocks needs a small rate at the start (lesson 7), so it rises linearly
-# for `warmup` steps and then falls with the square root of the step (section 5.3):
+# Our model is small: e = 64, four heads, two blocks in each half. Norms, optimiser and the shape of the schedule are
+# the paper's; the warm-up is shorter, and the rate is half of what the formula below gives. A stack of post-norm blocks
+# needs a small rate at the start (lesson 7), so it rises linearly for `warmup` steps and then falls with the square
+# root of the step (section 5.3):
 #
 # $$\text{rate}(\text{step}) \;=\; e^{-1/2} \cdot \min\!\big(\text{step}^{-1/2},
 # \;\; \text{step} \cdot \text{warmup}^{-3/2}\big) .$$
@@ -734,7 +735,8 @@ check.prediction("early_numbers", early_numbers)
 # A map shows where information *may* come from, not whether it is used ([lesson
 # 8](../08_classifier/08_classifier.ipynb)). So test it: hide one English word from all cross-attentions, and see which
 # German words become less probable. `decode` takes the source for its mask alone, so padding in one place of it hides
-# that place, and the memory stays the same.
+# that place, and the memory stays the same. What is hidden is the word's own place, not every trace of the word: in the
+# encoder, its neighbours have read it.
 
 # %%
 @torch.no_grad()
@@ -788,8 +790,9 @@ plt.show()
 #
 # **The word that is looked at most is nearly always the word that is needed.** Both maps have the crossing lines of the
 # first figure, which were not in the training data. But the weights show more than the model needs: *und* looks at
-# *thousand* too, and `<stop>` at several words, and hiding these changes nothing. What *und* needs is the ten: *seven*
-# is *sieben*, but *forty seven* is *sieben **und** vierzig*. Is this regular? Take 300 numbers:
+# *thousand* too, and `<stop>` at several words, and hiding these makes no word less probable. What *und* needs is the
+# ten, and rightly: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. Is that so in other numbers too,
+# and do the lines always cross? Take 300:
 
 # %% tags=["hide-input"]
 looked, needed, agree, ten = [], [], [], []
@@ -820,14 +823,17 @@ from helpers.players import show_player
 show_player("translator")
 
 # %% [markdown]
-# ## A loss that leaves some doubt (label smoothing)
+# The 300 numbers agree with the example: units and tens cross almost always, and *und* waits for the ten. The model was
+# never told which word belongs to which; translating taught it where to look.
+#
+# ## A loss that asks for doubt (label smoothing)
 #
 # The model translates nearly every number without a mistake, yet its loss stopped far from 0. The training asked for
 # doubt. **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for less than
 # certainty: the right token should get $1 - \varepsilon$, and the others share the remaining $\varepsilon$, here 0.1.
 # (There, and in PyTorch's `label_smoothing`, *all* tokens share ε, the right one too.)
 #
-# Padding is never right, so ε is shared by the n − 2 tokens that are neither right nor padding. For the target y at one
+# Padding gets no share: ε is divided among the n − 2 tokens that are neither right nor padding. For the target y at one
 # position, the loss is
 #
 # $$-(1 - \varepsilon)\,\log p(y) \;-\; \frac{\varepsilon}{n-2} \sum_{x \,\ne\, y,\; x \,\ne\, \text{pad}} \log p(x) ,$$
@@ -926,7 +932,8 @@ check.prediction("surest_logit", surest_logit)
 # ## Words it knows, in a place that is new
 #
 # The familiar numbers were new to the model, but their words had been seen in the same places. The recombined ones have
-# *seventy* before *thousand*. In training, *seventy* came at the end of numbers, and the other tens before *thousand*.
+# *seventy* before *thousand*. In training, *seventy* stood only among the last three digits; the other tens stood there
+# and before *thousand*.
 
 # %% [markdown]
 # <div class="card">
@@ -976,10 +983,10 @@ check.prediction("new_place", new_place)
 
 # %% [markdown]
 # **The model has not learned the rule that its score on familiar numbers suggests.** It never saw *siebzig* before
-# *tausend*, and it hardly ever writes it there. In more than half of its mistakes *siebzig* comes after *tausend*,
-# among the last three digits, as in training. A test set that is drawn like the training set cannot show this. (One ten
-# kept back, one training. [Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) test recurrent translators in this
-# way.)
+# *tausend*, and it rarely gets it right there. The three examples show three ways out: it moves *siebzig* behind
+# *tausend*, where it stood in training, writes another ten, or drops it. A test set that is drawn like the training set
+# cannot show this. (One ten kept back, one training. [Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) test
+# recurrent translators in this way.)
 #
 # No better search can help: in all of these mistakes the model finds its own translation more probable than the right
 # one. That is a **model error**. In a **search error** a more probable translation is missed.
@@ -994,8 +1001,8 @@ check.prediction("new_place", new_place)
 # search](../../site/glossary.md#beam-search) is the next section.
 #
 # The score is **[BLEU](../../site/glossary.md#bleu)** ([Papineni et al., 2002](https://aclanthology.org/P02-1040/)),
-# from 0 to 100: the share of a translation's **n-grams**, runs of one to four words, that the reference has too, with a
-# penalty for translations that are too short.
+# from 0 to 100: the share of a translation's **n-grams**, runs of words, that the reference has too, taken for one,
+# two, three and four words and averaged (by a geometric mean), with a penalty for translations that are too short.
 
 # %% tags=["hide-input"]
 run = recorded("multi30k")
@@ -1158,9 +1165,9 @@ print(f"{shown[0]}  ->  {shown[1]}; greedily: {translate(early, [shown])[0]}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Width 3: one column a step, the best candidate at the top; dropped ones are crossed out. The thick
-# line leads to the result. The model is that of step 160, still unsure; the number is the first that three beams get
-# right and greedy decoding gets wrong.
+# **How to read it.** Width 3: one column a step, the best candidate at the top. Dropped ones are grey, with a ×. The
+# thick line leads to the result. The model is that of step 160, still unsure; the number is the first that three beams
+# get right and greedy decoding gets wrong.
 #
 # </div>
 #

@@ -9,8 +9,9 @@
 #
 # *What a model reads instead of letters*
 #
-# A language model never sees a letter. A program cuts the text into pieces, called **tokens**, and hands the model
-# their numbers. So a model may fail to count the letters of a word, or to add two numbers: the cuts hide them.
+# GPT-2 never sees a letter. A program cuts the text into pieces, called **tokens**, and hands the model their numbers.
+# So a model may fail to count the letters of a word, or to add two numbers: it is shown no letters, and digits in odd
+# groups.
 #
 # You build that program as GPT-2 has it. It learns its pieces from a text, cuts any text without loss, and puts it
 # together again. Then you measure what the cuts cost.
@@ -77,15 +78,15 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each colour is a token. "·" is a space, and "Ã¼" are the two bytes of
-# ü. The first four rows use the small GPT-2 of the course, whose merges were learned on Python code. The last two are
-# recorded; BERT's "##" continues a word.
+# **How to read it.** Each box is a token; the colours only tell neighbours apart. "·" is a space, and "Ã¼" are the two
+# bytes of ü. The first four rows use the small GPT-2 of the course, whose merges were learned on Python code. The last
+# two are recorded; BERT's "##" continues a word.
 #
 # </div>
 #
-# **The more merges, the fewer tokens, and what was frequent in the training text is whole first.** The small model
-# knows *exception*, and cuts *Zürich* into six. BERT, which learns its pieces in another way ([lesson
-# 14](../14_bert/14_bert.ipynb)), drops capitals and accents.
+# **The more merges, the fewer tokens, and what was frequent in the training text is whole first.** The small model has
+# one token for *exception*, and needs six for *Zürich* with its space. BERT, which learns its pieces in another way
+# ([lesson 14](../14_bert/14_bert.ipynb)), drops capitals and accents.
 
 # %% [markdown]
 # ## From text to bytes
@@ -159,8 +160,8 @@ print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
 print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 
 # %% [markdown]
-# The second line shows the other function that is given: `merge_pair` joins one pair in one list of symbols, from left
-# to right.
+# A space goes to the word after it, so *loop* with a space and *loop* without are two different words. The second line
+# shows the other function that is given: `merge_pair` joins one pair in one list of symbols, from left to right.
 
 # %% [markdown]
 # <div class="card">
@@ -232,9 +233,9 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
 # %% [markdown]
-# The first merges of the manual are those of English in general. Among the last of the 120 are some of this text's own:
-# *value*, *class*, *def*, and the end of *method*. GPT-2 has 50,000 merges, learned on web pages. With the 256 bytes
-# and one token for the end of a text that makes n = 50,257.
+# The first merges are the small change of English: *he*, *in*, *on*, *the*. Among the last of the 120 are some of this
+# text's own: *value*, *class*, the beginning of *default* and *defined*, and the end of *method*. GPT-2 has 50,000
+# merges, learned on web pages. With the 256 bytes and one token for the end of a text that makes n = 50,257.
 #
 # ## Encoding
 #
@@ -250,9 +251,9 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 #
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
 # the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those that `learn_merges`
-# would have left of it, had it been among the words of the training text. At the end no learned pair
-# remains in a piece, and nothing is joined across pieces. As with merges from `learn_merges`, no symbol is made before
-# its parts, and each in only one way.
+# would have left of it, had it been among the words of the training text. At the end no learned pair remains in a
+# piece, and nothing is joined across pieces. You may assume that the merges come from `learn_merges`: a symbol is made
+# after its parts, and never in two ways.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -436,11 +437,11 @@ print("\nthe 9,000 numbers of four digits:", published["four_digits"])
 check.prediction("cut_of_digits", cut_of_digits)
 
 # %% [markdown]
-# **Digits.** Frequent numbers are tokens of their own; others are cut wherever merges happen to meet. So a 4 is
-# sometimes a token and sometimes half of one, and the same token means tens in one number and hundreds in another.
-# Adding two numbers column by column is hard to learn from such pieces. The first Llama cut every number into single
-# digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1), and where digits are cut changes how
-# well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
+# **Digits.** Frequent numbers are tokens of their own; others are cut wherever merges happen to meet. So the same token
+# means tens in one number and hundreds in another. Adding two numbers column by column is hard to learn from such
+# pieces. The first Llama cut every number into single digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971),
+# section 2.1), and where digits are cut changes how well a model calculates ([Singh and Strouse,
+# 2024](https://arxiv.org/abs/2402.14903)).
 #
 # **Spelling.** The same holds for letters:
 
@@ -518,8 +519,7 @@ print("times as many tokens as in English:",
 # </div>
 #
 # By this count a window holds less than a fifth as much in Hindi as in English, and a text costs more than five times
-# as much. Over many languages the spread is up to fifteen times ([Petrov et al.,
-# 2023](https://arxiv.org/abs/2305.15425)).
+# as much. Over many languages the spread is larger still ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
 #
 # **A space at the end.** A prompt that ends in a space has a token too many:
 
@@ -533,11 +533,11 @@ for prompt in ("the value of the", "the value of the "):
     print(f"{prompt!r:>20}, and then: {',  '.join(best)}")
 
 # %% [markdown]
-# The space has been taken from the word that should follow. After a word, a lone space is rare: there the space belongs
-# to the next token ([Measured further](../../site/further.md#lesson-11) counts them). So the model has to guess from a
-# beginning that it has seldom seen, and tokens that begin with a space, two thirds of GPT-2's vocabulary, no longer fit
-# well. The last two lines show what the course's small model expects after each prompt. Do not end a prompt with a
-# space.
+# The space has been taken from the word that should follow. After a word, a lone space is rare ([Measured
+# further](../../site/further.md#lesson-11) counts them): *value* and *first* bring their own. The small model met one
+# mostly before words for which it has no token with a space, such as *right* and *row*, and it bets on those. GPT-2 has
+# more to lose: two thirds of its tokens begin with a space. The last two lines show what the course's small model
+# expects after each prompt. Do not end a prompt with a space.
 #
 # ## Comparing models that cut differently
 #

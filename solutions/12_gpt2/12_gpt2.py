@@ -58,7 +58,7 @@ check = start("12_gpt2")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# Try the Python one right here:
+# Here is a program that has opened such a folder. The one inside has read nothing but Python:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -287,7 +287,7 @@ check(GPT2)
 # %% [markdown]
 # Is anything missing? Count your class's parameters in the four published sizes, on PyTorch's `meta` device, where
 # tensors have shapes but take no memory. The paper says 117M, 345M, 762M and 1542M (its table 2); OpenAI has since
-# noted [in the repository](https://github.com/openai/gpt-2) that the first counts were wrong.
+# noted [in the repository](https://github.com/openai/gpt-2) that the first counts were wrong. Nothing is missing.
 
 # %% tags=["nbval-check-output"]
 for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
@@ -550,13 +550,13 @@ print(known.told)
 # </div>
 #
 # Find the first stage at which a line leaves yours: that is where the error is. Positions that start at 1 are wrong
-# from the embeddings on. With transposed matrices everything is right up to the first block. That is how to find a bug
-# in a model of 48 blocks: first the stage that differs, then the line.
+# from the embeddings on. With transposed matrices only the embeddings are right. That is how to find a bug in a model
+# of 48 blocks: first the stage that differs, then the line.
 #
 # ## What an error costs
 #
-# Would a reader notice these errors in the loss? The usual measure of a token model is its **perplexity**, the
-# exponential of the mean cross-entropy over the N − 1 tokens that are predicted:
+# Would the loss alone have shown such errors? The usual measure of a token model is its **perplexity**, the exponential
+# of the mean cross-entropy over the N − 1 tokens that are predicted:
 #
 # $$\text{perplexity} \;=\; \exp\!\Big(-\frac{1}{N-1} \sum_{i=1}^{N-1} \log p(x_i \mid x_0 \ldots x_{i-1})\Big).$$
 #
@@ -640,8 +640,9 @@ check.prediction("dearest_error", dearest_error)
 
 # %% [markdown]
 # A small difference in the loss does not mean that a model is right. The exact GELU does not show here at all, and
-# positions from 1 cost little; the comparison by stages finds both at once. In the row *no mask* a position also sees
-# the token that it has to predict, so the number is not a valid loss, and nothing warns you.
+# positions from 1 cost so little that they would pass for a slightly worse model; the comparison by stages finds both
+# at once. In the row *no mask* a position also sees the token that it has to predict, so the number is not a valid
+# loss, and nothing warns you. It even rises, because in training the model never could look ahead.
 #
 # ## Generating with a key-value cache
 #
@@ -709,8 +710,9 @@ def attend_with_past(q, k, v, old_k=None, old_v=None):
 check(attend_with_past)
 
 # %% [markdown]
-# The cache does not know the new token's **position in the text**: the position vectors are added before the blocks.
-# `model.embed(ids, start)` returns the vectors of tokens at positions start, start + 1, …
+# The new token still needs the vector of its **position in the text**: position vectors are added before the blocks,
+# and a token that comes alone is not at position 0. `model.embed(ids, start)` returns the vectors of tokens at
+# positions start, start + 1, …
 
 # %% [markdown]
 # <div class="card">
@@ -984,17 +986,17 @@ for name, heads in switched.items():
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# The first time, random tokens cannot be predicted; the second time they can be copied. Several heads copy, so the
-# model hardly needs any one of them. But they depend on the previous-token head: without it, no head looks at the right
-# place any more (last column; a head that is off still looks). Ordinary code needs that head less (third column). This
-# is one model.
+# The first time, random tokens cannot be predicted; the second time they can be copied. Several heads look at the right
+# place, so the model hardly misses the strongest of them. But they depend on the previous-token head: without it, no
+# head looks at the right place any more (last column; a head that is off still looks). Ordinary code needs that head
+# less (third column). This is one model.
 #
 # To find out what the parts of a trained model do is the business of *mechanistic interpretability*, and of lesson 19.
 #
 # ## The real one
 #
-# Everything that you wrote works for the published models; only the numbers in config.json are larger. Their weights
-# are not part of this page, so what they do is quoted from those who ran them.
+# OpenAI's folders have the same format and larger numbers in config.json, so your program needs no change for them.
+# Their weights are not part of this page, so what they do is quoted from those who ran them.
 #
 # **How well they predict.** The paper tests the four sizes on data sets that they were not trained on ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
@@ -1048,7 +1050,8 @@ for run, unit in ((recorded("pocket_austen"), "chapters"),
 # <div class="figure-caption">
 #
 # **Recorded with the training of the two pocket models, one run each.** Their texts differ, so the bits per byte do not
-# say which of the two has learned more.
+# say which of the two has learned more. The recorded scores are of a longer random text than yours above, so the
+# numbers and the strongest head may differ.
 #
 # </div>
 #

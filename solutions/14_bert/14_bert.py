@@ -13,13 +13,13 @@
 # text could read all of it, both ways. **But which task can teach it?** You first see the old task fail; then you build
 # the one that **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) put in its place, and measure how much
 # reading both ways helps. That task teaches a vector for each token. The second half asks what one vector for a whole
-# text is good for, and which task teaches that.
+# text is good for, and which task teaches such a vector.
 #
 # | | |
 # |---|---|
 # | **You will build** | words in pieces, the hidden words and their loss, BERT, a contrastive loss, and low-rank fine-tuning |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 95 minutes: six exercises, 19 points, and two predictions |
+# | **It takes** | about 100 minutes: six exercises, 19 points, and two predictions |
 # | **It computes** | for about a minute, on any laptop; a published model is another 91 MB (`make data ARGS=minilm`) |
 #
 # The letters follow [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
@@ -377,7 +377,7 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 # </div>
 #
 # The loss is the mean cross-entropy over the chosen tokens. In PyTorch the mean over nothing is 0/0, and one batch
-# without a chosen token makes every weight NaN.
+# without a chosen token has the loss NaN, and so has every average that includes it.
 
 # %% [markdown]
 # <div class="card">
@@ -645,8 +645,9 @@ for text in ("[MASK] the plot is slow, the cast is good",
 # ## One vector for a whole text
 #
 # Hidden words teach a vector for each token. To *search*, a program needs one for each text. Every document gets its
-# vector once, and a question gets one when it is asked; the documents closest to it are **retrieved**. The simplest
-# vector of a text is the mean over its tokens, lesson 8's `mean_pool`, and closeness is the cosine.
+# vector once, and a question gets one when it is asked; the documents closest to it are **retrieved**. The pooler will
+# not do: BERT trains it with the task that we left out, so here nothing has trained it. The simplest vector of a text
+# is the mean over its tokens, lesson 8's `mean_pool`, and closeness is the cosine.
 #
 # Can you search with the mean vectors of a model that has learned hidden words? Here is a test with a clear right
 # answer. The texts are numbers in words, as in [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb). For each of
@@ -702,7 +703,7 @@ print(f"right one found among {2 * len(tested)}: {recall(speaker)[0]:.1%};"
 
 # %% [markdown]
 # **Hidden words alone do not make these vectors comparable.** Nothing in the task says which texts belong together.
-# Counting common words does not help either: the two languages share none.
+# Counting shared words does not help either: the two languages have none in common.
 #
 # ## Which belongs to which
 #
@@ -860,9 +861,9 @@ print("your model now:", *(f"{number:.4f}" for number in numbers),
 print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 
 # %% [markdown]
-# The numbers agree with those recorded from the course's finished parts. Are these vectors good for search? Here is a
-# test on prose: 300 paragraphs of Python's reference manual, each cut in half. For each first half, find its second
-# half among 300. This was recorded, too.
+# With the published file, your numbers should agree with those recorded from the course's finished parts; the pocket
+# model gives others. Are the published vectors good for search? Here is a test on prose: 300 paragraphs of Python's
+# reference manual, each cut in half. For each first half, find its second half among 300. This was recorded, too.
 
 # %%
 search = run["search"]
@@ -871,9 +872,10 @@ for way, (first, five) in search["found"].items():
     print(f"{way:>24}: {first:.0%}, {five:.0%}")
 
 # %% [markdown]
-# **On this prose, the published model finds more than counting words does.** It puts the right half first about ten
-# points more often than **tf-idf**, which counts common words and gives rare ones more weight. The standard error of
-# each share is about 3 points. So these vectors are good for search. What do they hold, and what not?
+# **On this prose, the published model finds more than counting words does.** It puts the right half first about nine
+# points more often than **tf-idf**, which counts the words that two texts share and gives rare ones more weight. The
+# standard error of each share is about 3 points. So these vectors help to search, though they still miss the right half
+# more often than they put it first. What do they hold, and what not?
 
 # %% [markdown]
 # <div class="card">
@@ -923,7 +925,7 @@ check.prediction("closer_pair", closer_pair)
 # **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
 # meaning in different words (pair 6; pair 7 less clearly). But who gave and who received hardly changes the vector
 # (pair 0), and two sentences that differ by a *not* are as close as two that mean the same (pairs 2 and 5). A model
-# that can read the order, as the one of the numerals does, need not use it for its vector of the text.
+# that is able to read word order need not put it into its vector of the text, although the one trained on numerals did.
 #
 # [Measured further](../../site/further.md#lesson-14) looks at the heads of this model, and at which block is best to
 # read from.
@@ -1066,10 +1068,10 @@ for row in tuned["few_labels"]:
           f" counted pieces {row['bag of words']:.1%}")
 
 # %% [markdown]
-# **Pretraining helps most where labels are few**, and a model that is also larger than lesson 8's is three points ahead
-# of word counts with all labels. LoRA is 0.7 to 2.1 points below training all weights; at each number of labels alone,
-# that could be chance. [Measured further](../../site/further.md#lesson-14) has the curves, with the frozen model beside
-# them.
+# **The published model is furthest ahead where labels are few.** It is pretrained and also larger than lesson 8's;
+# these runs do not separate the two. It is still three points ahead of word counts with all labels. LoRA is 0.7 to 2.1
+# points below training all weights; at each number of labels alone, that could be chance. [Measured
+# further](../../site/further.md#lesson-14) has the curves, with the frozen model beside them.
 #
 # ## What BERT became
 #
@@ -1083,10 +1085,10 @@ for row in tuned["few_labels"]:
 # 18 data sets, the word-counting search BM25 was a strong baseline for models that had not been trained on the data set
 # ([Thakur et al., 2021](https://arxiv.org/abs/2104.08663)).
 #
-# **Hidden words can write, too.** In a **masked diffusion** model the share of hidden tokens is drawn anew for each
-# text, from none to all. Such a model writes by starting from `[MASK]` everywhere and filling in a part of the tokens
-# at each step. LLaDA ([Nie et al., 2025](https://arxiv.org/abs/2502.09992)) does so with 8 billion parameters. Most
-# models that generate text still read from left to right.
+# **A model trained on hidden words can also generate text.** In a **masked diffusion** model the share of hidden tokens
+# is drawn anew for each text, from none to all. Such a model writes by starting from `[MASK]` everywhere and filling in
+# a part of the tokens at each step. LLaDA ([Nie et al., 2025](https://arxiv.org/abs/2502.09992)) does so with 8 billion
+# parameters. Most models that generate text still read from left to right.
 
 # %% [markdown]
 # ## What you can do now

@@ -10,7 +10,8 @@
 # *Remember the last segment*
 #
 # *I have a cat.* | *It does not eat fish.* A language model reads a long text in windows. Where a window ends, what was
-# in it is lost: nothing in the second says what *it* is. **How can a model use what was before its window?**
+# in it is lost. Here a border falls between the two sentences, and nothing in the second window says what *it* is.
+# **How can a model use what was before its window?**
 #
 # [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window, and
 # looks back at it. That takes two ideas: a memory without a gradient, and positions that say how far apart two tokens
@@ -20,7 +21,7 @@
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb); for the end, [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md); here t is the length of a segment, m that of the
@@ -229,8 +230,9 @@ for row in (0, 7):
 # (d, e), for one head, as in the paper and in `nn.Linear`. Only the segment has queries, so there are t outputs.
 #
 # SG means **stop gradient**, in PyTorch `detach`: the states are used across the border, but the backward pass ends
-# there. Otherwise each backward pass would have to go through the whole text. This is **segment-level recurrence**:
-# like a recurrent network, but a segment at a time, and each block reads the memory of the layer *below*.
+# there. Otherwise each backward pass would go on into earlier segments, one more for each block, and all their graphs
+# would have to be kept. This is **segment-level recurrence**: like a recurrent network, but a segment at a time, and
+# each block reads the memory of the layer *below*.
 
 # %%
 plots.diagrams.segment_memory()
@@ -295,9 +297,9 @@ check(extend_memory)
 # ## Why the old positions break
 #
 # In lesson 9's model, positions come from a vector added to each token: $U_3$ for position 3. With a memory there are
-# two positions 3, one in this segment and one in the segment before, and both have the same vector. The same byte at
-# both gives the same key twice, so no query can tell the two apart. Continuing the count does not help: the positions
-# would grow without end, and the vectors of later ones were never trained.
+# two positions 3, one in this segment and one in the segment before, and both have the same vector. In the first block,
+# the same byte at both gives the same key twice, so no query can tell the two apart. Numbering on across segments does
+# not help: the positions would grow without end, and the vectors of later ones were never trained.
 #
 # What a query needs is the **distance** to a key, and distances stay small. If the keys are counted from the oldest of
 # the memory, query i and key j are i + (s − t) − j apart. The biases and rotary positions of [lesson
@@ -623,8 +625,9 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 # <div class="figure-caption">
 #
 # **How to read it.** Row i, column j; lines mark the borders of segments. Left: how fast output i changes with the
-# embedding of input j, by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i. The
-# lower left corner is empty: the last three outputs are out of reach of the first three bytes. Weights are random.
+# embedding of input j, by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i; hatched
+# is the future. The lower left corner is blank: the first three bytes are out of reach of the last three outputs.
+# Weights are random.
 #
 # </div>
 
@@ -634,8 +637,9 @@ check.prediction("gradient_across", gradient_across)
 # %% [markdown]
 # **States cross the border, and the gradient does not.** How, then, has the model learned to find the passkey?
 # $W_{k,E}$ and $W_v$ are applied to the memory while the question is read, so they get a gradient, and learn what to
-# look for there. Nothing trains a state to be useful to the next segment; it is useful only because the same weights
-# must also serve the present one.
+# look for there. Nothing trains a state to be useful to the next segment. Here nothing needs to: block 0 remembers a
+# passkey as its embedding, which no gradient ever reaches, and random vectors are easy to tell apart. In real text,
+# states are useful across the border because the same weights also serve the present segment.
 #
 # The right map also shows how far back an output can see: with m = t, each block adds one segment.
 
@@ -782,7 +786,8 @@ check.prediction("memory_unpractised", memory_unpractised)
 #   beginning. Without its memory it is worse than the model that never had one.
 #
 # This is one run of each. Sixteen bytes of memory bring most of the gain, so what is repaired here is mainly the second
-# complaint, fragmentation. The first remains: after so short a training, a longer memory gains nothing.
+# complaint, fragmentation. The first remains: after so short a training, the longest memory gains nothing over the one
+# of the training.
 #
 # [Measured further](../../site/further.md#lesson-15): the four terms as maps, how far back a model sees, what one pass
 # saves.
@@ -810,7 +815,7 @@ apart, sliding = (before["result"][key] for key in
 plots.curves({"one pass": (list(by_memory), list(by_memory.values()))},
              "memory at evaluation (bytes)", "held-out bits per byte",
              landmarks={"lesson 9, side by side": apart, "lesson 9, overlapping": sliding},
-             title="One pass with a memory beats overlapping windows")
+             title="With enough memory, one pass beats overlapping windows")
 plt.gca().set_xticks(list(by_memory))
 plt.show()
 print(f"{run['data']['held_out_bytes']:,} held-out bytes")
@@ -823,13 +828,14 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 #
 # **How to read it.** Recorded, one run. One model, evaluated in one pass with memories of different lengths. Dashed:
 # lesson 9's model on the same bytes, in windows of 256 bytes side by side, and in windows that overlap by three
-# quarters, which computes every position four times. This model has 6 % more parameters, and read 9 % fewer bytes.
+# quarters. This model has 6 % more parameters, read 9 % fewer bytes, and has relative positions.
 #
 # </div>
 #
 # **With a memory as long as in training, one pass needs fewer bits than lesson 9's overlapping windows**, which compute
-# each position four times. A memory of 256 helps a little more, but one of 512 does not, perhaps because in training no
-# query and key were more than 255 positions apart.
+# each position four times. A memory of 256 helps a little more, although it reaches farther than any distance in
+# training. One of 512 is no better than one of 128. How far a memory can outgrow its training has to be measured. The
+# two models' positions differ too, so not all of the gain need come from the memory.
 
 # %% [markdown]
 # ## From this memory to today's
@@ -866,8 +872,8 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 #
 # | memory | what a block keeps | numbers | what is lost |
 # |---|---|---|---|
-# | of this lesson | inputs of the newest m positions | m·e | everything older |
-# | key–value cache | keys and values of all t positions | 2·t·e | nothing, while there is room |
+# | of this lesson | inputs of the newest m positions | m·e | what is beyond the reach of all blocks together |
+# | key–value cache | keys and values of all N positions so far | 2·N·e | nothing, while there is room |
 # | sinks and a window w | keys and values of the first 4 and the newest w | 2·(4 + w)·e | what is between |
 # | state of fixed size | one matrix (d, d) for each head | h·d² = e·d | details |
 #

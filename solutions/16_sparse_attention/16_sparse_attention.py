@@ -88,8 +88,9 @@ for t in lengths:
           f"{kept_bytes(lambda: attention(q, k, v, causal[t])) / 1e6:>6.1f} MB kept")
 
 # %% [markdown]
-# **Each doubling of t takes four times the memory.** Yet the weights of a row sum to 1, so in a long text most of them
-# are close to 0. Which pairs could be left out beforehand, without looking at the scores?
+# **Each doubling of t takes four times the memory.** The time is less regular, but over the whole range it grows even
+# more. Yet the weights of a row sum to 1, so in a long text most of them are close to 0. Which pairs could be left out
+# beforehand, without looking at the scores?
 
 # %% [markdown]
 # ## A window
@@ -231,9 +232,9 @@ plt.show()
 #
 # ## What reaches what
 #
-# A pair that is left out is not lost, because a network has several layers. In the first, position 3 can read position
-# 1; in the second, position 9 reads position 3, and with it position 1. The residual connection passes on each position
-# to itself. So in the upper layer, output i reaches input j if it sees **some** j' that already reaches j.
+# A pair that is left out need not be lost, because a network has several layers. In the first, position 3 can read
+# position 1; in the second, position 9 reads position 3, and with it position 1. The residual connection passes on each
+# position to itself. So in the upper layer, output i reaches input j if it sees **some** j' that already reaches j.
 
 # %% [markdown]
 # <div class="card">
@@ -320,9 +321,9 @@ plt.show()
 #
 # </div>
 #
-# The third map is a trap that was really set: in the authors' published code the mode called "strided" is the second
-# half **alone** ([issue 7](https://github.com/openai/sparse_attention/issues/7)). A network with only this half is l
-# separate networks, one for each remainder.
+# People have fallen into the third map: in the authors' published code the mode called "strided" is the second half
+# **alone** ([issue 7](https://github.com/openai/sparse_attention/issues/7)). With only this half, the positions fall
+# into l groups, one for each remainder, that never hear of each other.
 #
 # ## What a mask saves
 
@@ -442,9 +443,9 @@ for t in lengths:
 
 # %% [markdown]
 # **The band's cost grows with t, not with its square**, so the longer the text, the larger the ratio. A missing mask is
-# hard to notice, though. In one library the window never reached the attention code that is used in training
-# ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)): there was no error, and only texts
-# longer than w were affected.
+# hard to notice, though. In one library, on machines without the faster kernels, the window never reached the attention
+# code in training ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)): there was no error,
+# and only texts longer than w were affected.
 
 # %% [markdown]
 # ## A pattern is a guess
@@ -507,10 +508,13 @@ for kind, name in kinds.items():
 check.prediction("fewer_pairs", fewer_pairs)
 
 # %% [markdown]
-# **After 600 steps on these pictures, both sparse models are ahead of the full one, with each of four seeds.** The full
-# model could learn to look where the others look; in so few steps it has not. The input is shifted by one position, so
-# the farthest pixel that the window sees is the one above the pixel that is predicted. Between window and strided the
-# seeds do not agree.
+# **After 600 steps on these pictures, both sparse models are ahead of the full one, with each of four seeds.** A likely
+# reason is that the full model has to find out where to look, and the others are told. The input is shifted by one
+# position, so the farthest pixel that the window sees is the one above the pixel that is predicted.
+#
+# Strided ends ahead of the window with three seeds; with the fourth they are level. A pattern made for text, trained in
+# the same way, ends behind full attention with every seed ([Measured further](../../site/further.md#lesson-16)): a
+# wrong guess costs.
 #
 # A pattern is a guess about data, and the guess is not learned: it is an **inductive bias**. On text the same guess
 # fails. In [Child et al.](https://arxiv.org/abs/1904.10509), table 2, strided attention needs 1.13 bits per byte on
@@ -519,7 +523,8 @@ check.prediction("fewer_pairs", fewer_pairs)
 # %% [markdown]
 # ## A state in place of pairs
 #
-# Now leave out every pair. Without the softmax, attention is a sum in which the query can be taken out:
+# Patterns drop pairs. The other way is to keep what every pair contributes, and to store none of them. Without the
+# softmax, attention is a sum in which the query can be taken out:
 #
 # $$y_i = \sum_{j \le i} (q_i \cdot k_j)\, v_j = q_i\, S_i, \qquad S_i = \sum_{j \le i} k_j^\top v_j .$$
 #
@@ -682,8 +687,8 @@ for name, way in ways.items():
 
 # %% [markdown]
 # **Chunks take a small part of the time of all pairs, and keep as little as the band, though nothing is cut off.** The
-# loop takes as long as all pairs: it multiplies least, but in small steps, one after the other. What is a state of
-# fixed size worth, after a long text?
+# loop is the slowest of all: it does the fewest multiplications, but in thousands of small steps that wait for each
+# other. What is a state of fixed size worth, after a long text?
 
 # %% [markdown]
 # ## What each forgets
@@ -840,10 +845,11 @@ check.prediction("same_memory", same_memory)
 # %% [markdown]
 # **With equal memory, the three forget in different ways.**
 #
-# - The window is exact up to its edge, and beyond it guesses.
-# - The state without a gate errs at every distance, because it adds up all values that a variable has had. Where every
-#   variable gets one value only, it is always right, and a gate adds nothing ([Measured
-#   further](../../site/further.md#lesson-16)).
+# - The window is almost always right up to its edge, 16 assignments back, and beyond it guesses. (The line slopes there
+#   only because it joins two middles.)
+# - The state without a gate errs at every distance, because it adds up all values that a variable has had. It errs
+#   least far back: if the last value is that old, there was little room for earlier ones. Where every variable gets one
+#   value only, it is always right, and a gate adds nothing ([Measured further](../../site/further.md#lesson-16)).
 # - The gate lets old values fade. So the last value outweighs the others, and what is far back suffers most.
 # - Full attention forgets nothing, and pays with memory that grows with t.
 #
@@ -876,7 +882,8 @@ print(f"after {positions[-1]:,} positions, full attention keeps "
 #
 # </div>
 #
-# So most models mix: many cheap layers, and a full one now and then that can still find anything.
+# What a window or a state has lost, no later layer of the same kind can look up. So several models mix: many cheap
+# layers, and a full one now and then that can still find anything.
 #
 # | model | cheap layers | full layers |
 # |---|---|---|

@@ -15,18 +15,19 @@
 # last section asks how large the model should be in the first place.
 #
 # Every row is measured in the cell that prints it. The seconds on this page are of one run on one CPU; on another
-# machine, and above all on a GPU, their ratios differ. The bytes are the same everywhere.
+# machine, and above all on a GPU, their ratios differ. The bytes are counted, not timed, and depend far less on the
+# machine.
 #
 # | | |
 # |---|---|
 # | **You will build** | attention in tiles with its backward pass, scores that do not overflow in half precision, gradient accumulation (which you fix), checkpointing, a step that is divided among workers, and a way to find the best size of a model for a budget |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 36.5 points, and four predictions |
+# | **It takes** | about 120 minutes: eight exercises, 36.5 points, and four predictions |
 # | **It computes** | for a few seconds in each cell that adds a row, seconds at most everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d
-# width of a head, n size of the vocabulary. N is the number of parameters and D the number of bytes of text that a
-# training reads. 1 MB is a million bytes. `finished_merge` holds a solution of exercise 1 for those that build on it.
+# width of a head, n size of the vocabulary. N is the number of parameters and D the number of tokens (here, bytes) that
+# a training reads. 1 MB is a million bytes. Later exercises use `finished_merge`, a finished exercise 1.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -283,9 +284,10 @@ check.prediction("tiles_keep", tiles_keep)
 # %% [markdown]
 # ## The backward pass computes them again
 #
-# The tiles are made one after another, and autograd keeps them all. So the backward pass has to do without them. It
-# gets q, k, v, the output $y$, its gradient $\mathrm{d}y$, and one number per query, the log-sum-exp $L_i$. With it,
-# any tile of weights can be computed **again**, exactly, without the running maximum and sum:
+# The tiles are made one after another, and autograd keeps each of them twice: the masked scores, and the powers of e
+# made from them. That is why the bytes doubled. The backward pass must not need them stored. It gets q, k, v, the
+# output $y$, its gradient $\mathrm{d}y$, and one number per query, the log-sum-exp $L_i$. With it, any tile of weights
+# can be computed **again**, exactly, without the running maximum and sum:
 #
 # $$w_{ij} = e^{S_{ij} - L_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
@@ -470,9 +472,10 @@ with torch.autocast(device().type, torch.bfloat16):
 table.measure("bfloat16", step, model, optimiser)
 
 # %% [markdown]
-# The activations shrink, but not to half: the output of each block, which the next norm keeps, stays in 32 bits. The
-# state does not shrink at all, since autocast makes 16-bit copies of the weights as it goes. Whether bfloat16 saves
-# time depends on the processor and on the size of the products.
+# The activations shrink, but not to half. The inputs of the norms stay in 32 bits, and in each block the first norm's
+# output is kept three times in 16 bits, because each of the three projections converts it for itself. The state does
+# not shrink at all, since autocast makes 16-bit copies of the weights as it goes. Whether bfloat16 saves time depends
+# on the processor and on the size of the products.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so small gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
@@ -484,8 +487,8 @@ table.measure("bfloat16", step, model, optimiser)
 # fit.** The largest number in float16 is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself,
 # which becomes ∞. Divided by √64 = 8 it is only 12,800.
 #
-# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. For 16 bits the division has to come first, as in
-# PyTorch's [general
+# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. In float16 the division has to come first (bfloat16
+# has room enough), as in PyTorch's [general
 # code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653).
 
 # %% [markdown]
@@ -611,8 +614,9 @@ def step_in_parts():
 table.measure("four parts", step_in_parts, model, optimiser)
 
 # %% [markdown]
-# [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then only the last
-# part counts, and there is no error.
+# A quarter of the rows needs a third of the memory: the masks, and the 16-bit copies of the weights that autocast
+# makes, stay as large as before. [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for
+# each part: then only the last part counts, and there is no error.
 
 # %% [markdown]
 # ## Fewer activations
@@ -864,8 +868,9 @@ print("both workers have the same parameters:", torch.equal(first, second))
 print("and so has a single worker:", torch.allclose(first, one, atol=1e-4))
 
 # %% [markdown]
-# With a plain mean of the two gradients they would differ, and no error would be raised. A second trap: workers with
-# the same seed draw the same rows, and two machines do the work of one.
+# With the plain mean of their gradients, the two workers would agree with each other but not with the single worker,
+# and no error would be raised. A second trap: workers with the same seed draw the same rows, and two machines do the
+# work of one.
 #
 # Now the rows of the table, with two real processes. They communicate through `torch.distributed` with its backend for
 # CPUs, *gloo*. What a process runs must be importable, so `worker_steps` runs a finished part that does the same as
@@ -888,7 +893,8 @@ else:
 # and all-gather together move as much as the all-reduce that they replace ([Rajbhandari et al.,
 # 2020](https://arxiv.org/abs/1910.02054), section 7).
 #
-# Large trainings combine four ways to divide the work:
+# Large trainings combine several ways to divide the work. The first is data parallelism, as above; the other three are
+# listed below the figure.
 
 # %%
 plots.diagrams.ways_to_divide()
@@ -897,7 +903,8 @@ plots.diagrams.ways_to_divide()
 # <div class="figure-caption">
 #
 # **How to read it.** Two workers in each panel. Green: the rows of the batch that a worker has. Blue: what it keeps of
-# four layers; dashed: what the other worker keeps. Arrows: exchanges within the forward pass.
+# four layers; dashed: what the other worker keeps. Arrows: activations that are handed over in the forward pass; FSDP
+# hands over weights instead.
 #
 # </div>
 #
@@ -908,7 +915,7 @@ plots.diagrams.ways_to_divide()
 # - **Pipeline parallelism** gives each worker some of the layers; small parts of the batch follow each other, so that
 #   fewer workers wait ([Huang et al., 2018](https://arxiv.org/abs/1811.06965)).
 #
-# How well the machines are used is told by **model FLOPs utilisation (MFU)**: the operations that the model needs, per
+# **Model FLOPs utilisation (MFU)** measures how well the machines are used: the operations that the model needs, per
 # second, divided by the most that the hardware can do in the same precision ([Chowdhery et al.,
 # 2022](https://arxiv.org/abs/2204.02311), appendix B). What is recomputed does not count. A matrix entry costs 2
 # operations per token in the forward pass and 4 in the backward pass, so a training costs $C \approx 6ND$ ([Kaplan et
@@ -1078,15 +1085,17 @@ check.prediction("width_of_grid", width_of_grid)
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what a training step keeps in memory, make it fit without changing its gradients, compute attention and
-# its gradients without the matrix of weights, divide a step among workers, and find the best size of a model for a
-# budget. Here is the whole table:
+# You can say what a training step keeps in memory, make it fit with the same gradients up to rounding, compute
+# attention and its gradients without the matrix of weights, divide a step among workers, and find the best size of a
+# model for a budget. Here is the whole table:
 
 # %%
 print(table)
 
 # %% [markdown]
-# The bytes fall from row to row, except for the first tiles. The seconds do not: what is computed again takes time.
+# From the first row to the last, the activations shrink to a fiftieth and the state to five eighths. Two rows on the
+# way cost bytes: tiles that autograd keeps, and the mask of the fused kernel. Saving bytes usually costs time. Of the
+# changes on one processor, only the fused kernel made the step much faster.
 #
 # **Three questions to think about**
 #

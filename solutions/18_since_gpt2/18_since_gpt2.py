@@ -14,8 +14,8 @@
 # the published weights may still load, with every shape right and every logit wrong. You will read what such a model
 # writes.
 #
-# This lesson builds a Llama, loads one, and lets it write. Then it reads a longer text than the model was trained on,
-# fails, and repairs that without training. The last part is about a [mixture of
+# This lesson builds a Llama, loads one, and lets it write. Then the model gets a longer text than it was trained on and
+# fails, and you repair it without training. The last part is about a [mixture of
 # experts](../../site/glossary.md#mixture-of-experts), and about what models have added since.
 #
 # | | |
@@ -250,9 +250,10 @@ for name, (_, wavelengths) in waves.items():
 #
 # </div>
 #
-# A larger base leaves the fast pairs as they are and slows down the slow ones. So at a large distance more pairs still
-# agree, and the score of two equal vectors falls less. [Xiong et al., 2023](https://arxiv.org/abs/2309.16039) name this
-# fall as what kept Llama 2 from using distant tokens, and raised the base to 500,000 for a further training.
+# A larger base leaves the fastest pair as it is and slows the others, the slowest most. So at a large distance more
+# pairs still agree, and the score of two equal vectors falls less. [Xiong et al.,
+# 2023](https://arxiv.org/abs/2309.16039) name this fall as what kept Llama 2 from using distant tokens, and raised the
+# base to 500,000 for a further training.
 
 # %% [markdown]
 # ## Grouped queries
@@ -300,9 +301,9 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each line is a Llama with 32 blocks and heads of width 128, with its cache in 16 bits. A line four
-# times lower reaches the dotted line at four times the length. That line is what a GPU of 80 GB has left beside the
-# weights, which take 16 GB.
+# **How to read it.** Each line is a Llama with 32 blocks and heads of width 128, with its cache in 16 bits. With 32
+# groups, one text of about 120,000 positions fills the memory up to the dotted line; with 8 groups, four such texts
+# fit. That line is what a GPU of 80 GB has left beside the weights, which take 16 GB.
 #
 # </div>
 #
@@ -378,9 +379,10 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# Published code has gone wrong in both places. The ONNX standard's own reference tiled the groups, 0, 1, 0, 1 ([pull
-# request 7274](https://github.com/onnx/onnx/pull/7274)), and lingua cached keys and values after the copying, which
-# saves nothing ([issue 44](https://github.com/facebookresearch/lingua/issues/44)).
+# Both steps, the copying and the caching, have gone wrong in published code. The ONNX standard's own reference tiled
+# the groups, 0, 1, 0, 1 ([pull request 7274](https://github.com/onnx/onnx/pull/7274)), and torchtune cached keys and
+# values after the copying, which saves nothing ([pull request
+# 1961](https://github.com/meta-pytorch/torchtune/pull/1961)).
 
 # %% [markdown]
 # ## A whole Llama
@@ -620,10 +622,9 @@ for rows, tensors in orders.items():
 
 # %% [markdown]
 # Nothing warned you: with the rows in the wrong order the weights load, every shape is right, and the model writes. But
-# its words come apart, because each pair of components is rotated by another pair's angle. The loss says the same
-# without an eye for English: on texts that the right model wrote, the wrong order costs half a nat more per token. A
-# larger model hides such an error better. So compare logits with those of a known program, as above, and do not trust
-# that a text looks fine.
+# its words come apart, because components that do not belong together are rotated as a pair. The loss agrees, and needs
+# no eye for English: on texts that the right model wrote, the wrong order costs half a nat more per token. So compare
+# logits with those of a known program, as above. A text that looks fine proves nothing.
 #
 # **Is it better than GPT-2?** [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many changes to the
 # transformer in one code base. Most brought little; RMSNorm and gated networks such as SwiGLU were among the few that
@@ -664,9 +665,9 @@ print("nats a token:", " ".join(f"{loss:.2f}" for loss in as_trained))
 
 # %% [markdown]
 # **Beyond its window the model fails.** The loss climbs from the second window on, and the text has not become harder.
-# What is new is the distance between a query and a key. A pair whose wavelength is longer than the window never
-# completed a turn in the training. At larger distances it takes angles that the model has never met. If these angles
-# are the cause, the climb should go when no angle is new.
+# Two things are new: there are more keys, and some are farther from the query. Take the distance first. A pair whose
+# wavelength is longer than the window never completed a turn in the training. At larger distances it takes angles that
+# the model has never met. If these angles are the cause, the climb should go when no angle is new.
 
 # %% [markdown]
 # <div class="card">
@@ -775,10 +776,10 @@ plt.show()
 #
 # </div>
 #
-# **With no new angles most of the climb is gone: they were its main cause.** Position interpolation pays for that inside
-# the window, and stretching by parts pays little. But the model only stops failing. On held-out chapters its loss with
-# sixteen windows in view is no lower than with one: it does not use what is far away. Published models were trained
-# further on long texts after stretching.
+# **With no new angles most of the climb is gone, so new angles were its main cause.** Position interpolation pays for
+# that inside the window, and stretching by parts pays little. But the model only stops failing. On held-out chapters
+# its loss with sixteen windows in view is no lower than with one: it gains nothing from what is far away. Published
+# models were trained further on long texts after stretching.
 
 # %% [markdown]
 # ## More parameters than operations
@@ -960,8 +961,8 @@ plt.show()
 #
 # </div>
 #
-# With each of eight seeds some experts are dead without the balance, and none with it ([Measured
-# further](../../site/further.md#lesson-18)).
+# With each of eight seeds some experts are dead without the balance, and none with it, though its loss is not always
+# lower ([Measured further](../../site/further.md#lesson-18)).
 #
 # ## What models have added since
 #
