@@ -146,8 +146,8 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # | the target | the source | the source's padding | (b, 1, s) |
 #
 # True means "may look", as in lesson 5. A mask hides columns, never rows: padding may not be looked at, but it may
-# look, since no loss and no word reads what it sees. So all rows of the first and the third mask are the same, and one
-# row is enough: it broadcasts.
+# look: what it sees is read by no word and enters no loss. So all rows of the first and the third mask are the same,
+# and one row is enough: it broadcasts.
 
 # %% [markdown]
 # <div class="card">
@@ -232,7 +232,8 @@ plt.show()
 # %% [markdown]
 # ## Looking across
 #
-# Self-attention gets queries, keys and values from one sequence.
+# A decoder that is about to write a word has a question: which English words matter now? Self-attention cannot put it
+# to the source, because it gets queries, keys and values from one sequence.
 # **[Cross-attention](../../site/glossary.md#cross-attention)** gets the queries from the target $x$, of shape (b, t,
 # e), and the keys and values from the encoder's output for the source, the **memory** $M$, of shape (b, s, e):
 #
@@ -523,7 +524,7 @@ check(EncoderDecoder)
 # Our model is small: e = 64, four heads, two blocks in each half. Norms, optimiser and the shape of the schedule are
 # the paper's; the warm-up is shorter, and the rate is half of what the formula below gives. A stack of post-norm blocks
 # needs a small rate at the start (lesson 7), so it rises linearly for `warmup` steps and then falls with the square
-# root of the step (section 5.3):
+# root of the step (section 5.3; e is the width, not Euler's number):
 #
 # $$\text{rate}(\text{step}) \;=\; e^{-1/2} \cdot \min\!\big(\text{step}^{-1/2},
 # \;\; \text{step} \cdot \text{warmup}^{-3/2}\big) .$$
@@ -788,11 +789,11 @@ plt.show()
 #
 # </div>
 #
-# **The word that is looked at most is nearly always the word that is needed.** Both maps have the crossing lines of the
-# first figure, which were not in the training data. But the weights show more than the model needs: *und* looks at
-# *thousand* too, and `<stop>` at several words, and hiding these makes no word less probable. What *und* needs is the
-# ten, and rightly: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. Is that so in other numbers too,
-# and do the lines always cross? Take 300:
+# **Apart from *und* and `<stop>`, the word that is looked at most is nearly always the word that is needed most.** Both
+# maps have the crossing lines of the first figure, though the training data has no such lines. But the weights show
+# more than the model needs: *und* looks at *thousand* too, and `<stop>` at several words, yet hiding any one of these
+# makes neither of the two less probable. What *und* needs is the ten, and rightly: *seven* is *sieben*, but *forty
+# seven* is *sieben **und** vierzig*. Is that so in other numbers? Take 300:
 
 # %% tags=["hide-input"]
 looked, needed, agree, ten = [], [], [], []
@@ -823,15 +824,16 @@ from helpers.players import show_player
 show_player("translator")
 
 # %% [markdown]
-# The 300 numbers agree with the example: units and tens cross almost always, and *und* waits for the ten. The model was
-# never told which word belongs to which; translating taught it where to look.
+# The 300 numbers agree with the example: units and tens cross almost always, and *und* depends on the ten. The model
+# was never told which word belongs to which; translating taught it where to look.
 #
 # ## A loss that asks for doubt (label smoothing)
 #
 # The model translates nearly every number without a mistake, yet its loss stopped far from 0. The training asked for
 # doubt. **Label smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for less than
 # certainty: the right token should get $1 - \varepsilon$, and the others share the remaining $\varepsilon$, here 0.1.
-# (There, and in PyTorch's `label_smoothing`, *all* tokens share ε, the right one too.)
+# (There, and in PyTorch's `label_smoothing`, *all* tokens share ε, the right one too.) Why ask for doubt? Vaswani et
+# al. report that it makes the model less sure, but improves its translations (section 5.4).
 #
 # Padding gets no share: ε is divided among the n − 2 tokens that are neither right nor padding. For the target y at one
 # position, the loss is
@@ -1165,9 +1167,9 @@ print(f"{shown[0]}  ->  {shown[1]}; greedily: {translate(early, [shown])[0]}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Width 3: one column a step, the best candidate at the top. Dropped ones are grey, with a ×. The
-# thick line leads to the result. The model is that of step 160, still unsure; the number is the first that three beams
-# get right and greedy decoding gets wrong.
+# **How to read it.** Width 3: one column a step, the best candidate at the top. The number under a word is the score of
+# the beginning that ends there. Dropped ones are grey, with a ×. The thick line leads to the result. The model is that
+# of step 160, still unsure; the number is the first that three beams get right and greedy decoding gets wrong.
 #
 # </div>
 #

@@ -84,8 +84,8 @@ plt.show()
 #
 # </div>
 #
-# **The more merges, the fewer tokens, and what was frequent in the training text is whole first.** The small model has
-# one token for *exception*, and needs six for *Zürich* with its space. BERT, which learns its pieces in another way
+# **The more merges, the fewer tokens, and what was frequent in the training text is whole first.** With its space,
+# *exception* is one token of the small model, and *Zürich* is six. This BERT, which learns its pieces in another way
 # ([lesson 14](../14_bert/14_bert.ipynb)), drops capitals and accents.
 
 # %% [markdown]
@@ -240,9 +240,8 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # ## Encoding
 #
 # A new text is cut into pieces by the pattern, a piece is spelled in bytes, and its symbols are joined by the merges
-# that were learned. The encoder in the next exercise does so. It never fails, and decoding its ids gives every text
-# back. But many words are not cut as they were in the training text, so the model would meet tokens where it never saw
-# them.
+# that were learned. The encoder in the next exercise does all this, and has a fault that is easy to miss. It never
+# fails, and decoding its ids gives every text back. But it cuts many words otherwise than in the training text.
 
 # %% [markdown]
 # <div class="card">
@@ -391,9 +390,9 @@ print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 #
 # ## What tokens cost
 #
-# Everything is counted in tokens: the window holds a fixed number of them, each one that is written costs a pass, and
-# providers charge for each. So it matters how a text is cut. The next cells show how GPT-2's own vocabulary does it. It
-# is OpenAI's and no part of this course, so we ran it once and saved the cuts; the command is printed.
+# Everything is counted in tokens: the window holds a fixed number of them, each token written costs a pass through the
+# model, and providers charge for each. So it matters how a text is cut. The next cells show how GPT-2's own vocabulary
+# does it. It is OpenAI's and no part of this course, so we ran it once and saved the cuts; the command is printed.
 
 # %%
 print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
@@ -437,11 +436,11 @@ print("\nthe 9,000 numbers of four digits:", published["four_digits"])
 check.prediction("cut_of_digits", cut_of_digits)
 
 # %% [markdown]
-# **Digits.** Frequent numbers are tokens of their own; others are cut wherever merges happen to meet. So the same token
-# means tens in one number and hundreds in another. Adding two numbers column by column is hard to learn from such
-# pieces. The first Llama cut every number into single digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971),
-# section 2.1), and where digits are cut changes how well a model calculates ([Singh and Strouse,
-# 2024](https://arxiv.org/abs/2402.14903)).
+# **Digits.** Frequent numbers are tokens of their own; others are cut wherever merges happen to meet. So the cuts of
+# two numbers often fall in different columns: most numbers of four digits are cut in the middle, more than a quarter
+# after the first digit. Adding column by column is hard to learn from such pieces. The first Llama cut every number
+# into single digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1), and where digits are cut
+# changes how well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
 #
 # **Spelling.** The same holds for letters:
 
@@ -514,7 +513,7 @@ print("times as many tokens as in English:",
 #
 # **How to read it.** Left: how many tokens the same five sentences cost in five languages, and five lines of Python.
 # Right: tokens per byte, from near 0 (long tokens) to 1 (every byte alone). Russian and Hindi pay twice: each letter is
-# two or three bytes, and fewer of these bytes were joined than in English.
+# two or three bytes, and fewer of these bytes were joined than in English. Chinese says the same in fewer bytes.
 #
 # </div>
 #
@@ -533,18 +532,19 @@ for prompt in ("the value of the", "the value of the "):
     print(f"{prompt!r:>20}, and then: {',  '.join(best)}")
 
 # %% [markdown]
-# The space has been taken from the word that should follow. After a word, a lone space is rare ([Measured
-# further](../../site/further.md#lesson-11) counts them): *value* and *first* bring their own. The small model met one
-# mostly before words for which it has no token with a space, such as *right* and *row*, and it bets on those. GPT-2 has
-# more to lose: two thirds of its tokens begin with a space. The last two lines show what the course's small model
-# expects after each prompt. Do not end a prompt with a space.
+# The last two lines show what the course's small model expects after each prompt. After the first, it expects tokens
+# that bring their own space, such as *value* and *first*. In the second, that space is already spent. After a word, a
+# lone space is rare ([Measured further](../../site/further.md#lesson-11) counts them), and the small model met it
+# mostly before words for which it has no token with a space, such as *right* and *row*. So it bets on those. GPT-2
+# depends on such tokens too: two thirds of its vocabulary begins with a space. Do not end a prompt with one.
 #
 # ## Comparing models that cut differently
 #
 # Lesson 9 measured in bits per byte. For token models one usually gives the
 # [perplexity](../../site/glossary.md#perplexity) of a token, $e^{\text{loss}}$: the number of equally likely tokens
-# that would be just as hard to guess. It depends on the tokens. Take the simplest of models, which predicts each token
-# by its frequency in the first four fifths of the manual, and measure it on the last fifth, with 0 to 2,000 merges.
+# that would be just as hard to guess. It depends on how the text was cut. Take the simplest of models, which predicts
+# each token by its frequency in the first four fifths of the manual, and measure it on the last fifth, with 0 to 2,000
+# merges.
 
 # %% [markdown]
 # <div class="card">
@@ -626,8 +626,9 @@ for merges, nats, tokens in measured:
 
 # %% [markdown]
 # **The same models, in the opposite order**: the more merges, the fewer bits. A table of frequencies that knows whole
-# words beats one that knows letters. When two published models have different tokenizers, compare them in bits per
-# byte, never by perplexity or loss per token.
+# words beats one that knows letters; it is also the larger table, so this is no proof that more merges always help.
+# When two published models have different tokenizers, compare them in bits per byte, never by perplexity or loss per
+# token.
 #
 # ## Try your own
 #

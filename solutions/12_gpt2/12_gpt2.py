@@ -22,7 +22,7 @@
 # | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you fix a converter |
 # | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
 # | **It takes** | about 115 minutes: seven exercises, 22 points, and two predictions |
-# | **It computes** | for a few seconds a cell, on any laptop, with two small GPT-2s that come with the course; the published ones if you have a network and half a gigabyte to spare |
+# | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s that come with the course; also the smallest published one, if you have a network and half a gigabyte to spare |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of
 # one head, n the size of the vocabulary. Blocks, heads and positions are counted from 0.
@@ -58,7 +58,7 @@ check = start("12_gpt2")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# Here is a program that has opened such a folder. The one inside has read nothing but Python:
+# Here is such a program, with a folder already open. The model in it was trained on Python code:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -75,8 +75,9 @@ show_player("pocket")
 #
 # On the Hugging Face Hub the smallest model is a folder called
 # [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2). The course includes two folders of the same
-# format, the **pocket models**. One has read six novels by Jane Austen, the other the source of Python's standard
-# library. Their training also repeated stretches of text, some of them random tokens; that will matter at the end.
+# format, the **pocket models**. One was trained on the source of Python's standard library; the other began with its
+# blocks and went on with six novels by Jane Austen. Their training also repeated stretches of text, some of them random
+# tokens; that will matter at the end.
 
 # %%
 folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
@@ -321,8 +322,8 @@ print(f"{len(published)} tensors")
 # each followed by `.weight` or `.bias`. Files also differ from one another:
 #
 # - some have **`transformer.`** before all these names: they were saved from a model with a head around it;
-# - older ones contain the mask, once for each block, as **`attn.bias`** and **`attn.masked_bias`**, which are no
-#   weights in spite of the name;
+# - older ones contain, in each block, the mask as **`attn.bias`** and the number for hidden scores as
+#   **`attn.masked_bias`**; in spite of the names neither is a weight;
 # - some contain **`lm_head.weight`**, always without the prefix: the table of tokens a second time.
 
 # %% [markdown]
@@ -420,8 +421,7 @@ print(written(mine, tokenizer, PROMPTS["pocket_python"], seed=2))
 
 # %% [markdown]
 # Nothing in the program has changed from one text to the other. The English has the manner of a novel and no plot, the
-# Python the manner of a class and no use. So small a model has learned which words go together, from one author or one
-# library; it knows nothing of the world.
+# Python the manner of a class and no use. So small a model has learned which words go together, and little more.
 
 # %% [markdown]
 # **With nn.Linear instead.** Most programs have no Conv1D. They use nn.Linear instead and transpose the weights on
@@ -478,7 +478,7 @@ check(for_linear)
 # <details><summary>What was wrong in it</summary>
 #
 # Shapes reveal the mistake in all layers but one: the matrix after the heads is (e, e), and its transpose fits as well.
-# minGPT's loader therefore goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
+# minGPT's loader goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
 #
 # </details>
 #
@@ -642,12 +642,13 @@ check.prediction("dearest_error", dearest_error)
 # A small difference in the loss does not mean that a model is right. The exact GELU does not show here at all, and
 # positions from 1 cost so little that they would pass for a slightly worse model; the comparison by stages finds both
 # at once. In the row *no mask* a position also sees the token that it has to predict, so the number is not a valid
-# loss, and nothing warns you. It even rises, because in training the model never could look ahead.
+# loss, and nothing warns you. The loss even goes up, because the model has never learned to use a look ahead.
 #
 # ## Generating with a key-value cache
 #
 # Your model writes as in lesson 9: it computes logits at the last position, chooses a token, and repeats with a
-# sequence longer by one. To write token 200 it recomputes all 199 before it, of which it computed 198 one step ago.
+# sequence longer by one. To write token 200 it computes all 199 before it, although 198 of them were computed one step
+# ago.
 #
 # The causal mask makes this unnecessary. Position i looks only at positions up to i, so nothing that comes later ever
 # changes its keys and values, in any block. They can be kept. A new token needs *its* query, key and value, and the
@@ -987,9 +988,9 @@ check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
 # The first time, random tokens cannot be predicted; the second time they can be copied. Several heads look at the right
-# place, so the model hardly misses the strongest of them. But they depend on the previous-token head: without it, no
-# head looks at the right place any more (last column; a head that is off still looks). Ordinary code needs that head
-# less (third column). This is one model.
+# place, so losing the strongest one hardly matters; without all nine, copying fails (last row). And all of them depend
+# on the previous-token head: without it, no head looks at the right place any more (last column; a head that is off
+# still looks). Ordinary code needs that head less (third column). This is one model.
 #
 # To find out what the parts of a trained model do is the business of *mechanistic interpretability*, and of lesson 19.
 #

@@ -187,8 +187,8 @@ print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 # %% [markdown]
 # **Read both ways, the next word is copied, not predicted.** Position i has to predict token i + 1, and it may look at
 # position i + 1, where that token is. While the model writes, there is no position i + 1 yet. Hide everything to the
-# right in the test reviews, and the same model does hardly better than guessing: 5.05 nats against 5.34. With the
-# causal mask there is nothing to copy, so on random tokens the loss stays where it must.
+# right in the test reviews, and the same model does hardly better than guessing evenly: 5.05 nats against 5.34. With
+# the causal mask there is nothing to copy, so on random tokens the loss stays where it must.
 #
 # So the mask stays, or the task has to change. A model that reads both ways needs something in its *input* to be
 # missing.
@@ -291,8 +291,8 @@ print("segments:", *pair_segments)
 # **targets** hold the true id where a token was chosen, and
 # −100 everywhere else: PyTorch's cross-entropy ignores positions with this target.
 #
-# The function in the next cell follows a published one. It runs, and a model can be trained with it, but its two lines
-# between `targets` and `return` do not do what is said above.
+# The function in the next cell runs, and a model can be trained with it, but its two lines between `targets` and
+# `return` do not do what is said above.
 
 # %% [markdown]
 # <div class="card">
@@ -528,9 +528,9 @@ for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
 # ## How much reading both ways helps
 #
 # Now the two directions again, two blocks each, with hidden words as the task. For the model that reads left only, this
-# is not fair: a part of what it reads is corrupted, and it predicts 15 % of the tokens where a left-to-right model
-# predicts all. So a third model reads left only with the task that suits it, the next word at every position of an
-# intact text. All three are tested on the same hidden words.
+# is a needless handicap: it could read the text intact and predict every token, not 15 % of them. So a third model
+# reads left only with the task that suits it, the next word at every position of an intact text. All three are tested
+# on the same hidden words.
 
 # %% [markdown]
 # <div class="card">
@@ -606,8 +606,8 @@ for way, (model, head, _) in runs.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Loss at one hidden word in each of 500 test reviews, during training; lower is better. One run
-# each, with the same initial weights and the same training reviews. Dotted: each word is predicted by its frequency
-# alone. The numbers below are for all test reviews after the last step.
+# each, with the same initial weights and the same training reviews. Horizontal line: each word is predicted by its
+# frequency alone. The printed numbers are for all test reviews after the last step.
 #
 # </div>
 
@@ -632,10 +632,10 @@ for text in ("[MASK] the plot is slow, the cast is good",
         print(f"{way:>25}: {guesses(way, text)}")
 
 # %% [markdown]
-# **Reading both ways finds more of the hidden words, even against a model that learns from every next word.** In one
-# run each, it finds 73 %. Reading left only finds 62 % with the same task, and 64 % with the task that suits it. The
-# fairer task is also learned sooner: for more than half of the steps it is ahead. In both sentences above, the clue is
-# to the right of the hidden word.
+# **The model that reads both ways finds more hidden words than either left-only model, even the one that learns from
+# every next word.** In one run each, it finds 73 %. Reading left only finds 62 % with the same task, and 64 % with the
+# task that suits it. The fairer task is also learned sooner: for more than half of the steps it is ahead. In both
+# sentences above, the clue is to the right of the hidden word.
 #
 # The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) compares the two after fine-tuning (table 5, rows
 # 2 and 3). On SQuAD (where in a text is the answer?), F1 falls from 87.9 to 77.8 with the left-only model, which was
@@ -702,8 +702,9 @@ print(f"right one found among {2 * len(tested)}: {recall(speaker)[0]:.1%};"
       f" by guessing: {1 / (2 * len(tested)):.1%}")
 
 # %% [markdown]
-# **Hidden words alone do not make these vectors comparable.** Nothing in the task says which texts belong together.
-# Counting shared words does not help either: the two languages have none in common.
+# **Hidden words alone did not make these vectors comparable.** Nothing in the task says which texts belong together,
+# and no training text holds both languages, so this is a hard test. Counting shared words does not help either: the two
+# languages have none in common.
 #
 # ## Which belongs to which
 #
@@ -822,10 +823,10 @@ for name, (among_all, without) in found.items():
 #
 # </div>
 #
-# **A contrastive loss teaches vectors to search with, across two languages and by the order of the words.** After the
-# training, BERT finds 99 % of the numerals, where hidden words alone led to guesses. The mean of words cannot tell a
-# number from its hard negative and finds less than half. In three more runs BERT made no error ([Measured
-# further](../../site/further.md#lesson-14)).
+# **With a contrastive loss, the model learns vectors that can be searched, across two languages and down to the order
+# of the words.** After the training, BERT finds 99 % of the numerals, where hidden words alone led to guesses. The mean
+# of words cannot tell a number from its hard negative and finds less than half. In three more runs BERT made no error
+# ([Measured further](../../site/further.md#lesson-14)).
 
 # %% [markdown]
 # ## Open a published model
@@ -875,7 +876,7 @@ for way, (first, five) in search["found"].items():
 # **On this prose, the published model finds more than counting words does.** It puts the right half first about nine
 # points more often than **tf-idf**, which counts the words that two texts share and gives rare ones more weight. The
 # standard error of each share is about 3 points. So these vectors help to search, though they still miss the right half
-# more often than they put it first. What do they hold, and what not?
+# more often than they put it first. What do they capture, and what do they miss?
 
 # %% [markdown]
 # <div class="card">
@@ -1053,8 +1054,9 @@ print(f"all-MiniLM-L6-v2 with r = 8: {update:,} weights,"
       f" {update / formula(c):.2%} of the model")
 
 # %% [markdown]
-# What does it cost? Lesson [8](../08_classifier/08_classifier.ipynb) asked on IMDb whether a review is positive, and its
-# transformer was less accurate than a linear layer on word counts. These runs with all-MiniLM-L6-v2 were **recorded**:
+# How much accuracy does it cost? Lesson [8](../08_classifier/08_classifier.ipynb) asked on IMDb whether a review is
+# positive, and its transformer was less accurate than a linear layer on word counts. These runs with all-MiniLM-L6-v2
+# were **recorded**:
 
 # %% tags=["hide-input"]
 tuned, trained = recorded("imdb_bert")["result"], recorded("imdb")["result"]
@@ -1068,10 +1070,10 @@ for row in tuned["few_labels"]:
           f" counted pieces {row['bag of words']:.1%}")
 
 # %% [markdown]
-# **The published model is furthest ahead where labels are few.** It is pretrained and also larger than lesson 8's;
-# these runs do not separate the two. It is still three points ahead of word counts with all labels. LoRA is 0.7 to 2.1
-# points below training all weights; at each number of labels alone, that could be chance. [Measured
-# further](../../site/further.md#lesson-14) has the curves, with the frozen model beside them.
+# **The fewer the labels, the further the published model is ahead of counting.** It is pretrained and also larger than
+# lesson 8's; these runs do not separate the two. It is still three points ahead of word counts with all labels. LoRA is
+# 0.7 to 2.1 points below training all weights in these runs. [Measured further](../../site/further.md#lesson-14) has
+# the curves, with the frozen model beside them.
 #
 # ## What BERT became
 #

@@ -15,7 +15,8 @@
 #
 # [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window, and
 # looks back at it. That takes two ideas: a memory without a gradient, and positions that say how far apart two tokens
-# are instead of where they are. You build both, test them, and see what the memory has become in today's models.
+# are instead of where they are. You build both, show that the answers come from the memory, and see what the memory has
+# become in today's models.
 #
 # | | |
 # |---|---|
@@ -122,9 +123,9 @@ draw_right(learned, "Behind the border of its window, the model can only guess")
 # %% [markdown]
 # ## Two complaints about windows
 #
-# Any text is longer than a window. Models like lesson 9's ([Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cut
-# it into **segments** of t tokens, and read each one separately. [Dai et al.](https://arxiv.org/abs/1901.02860),
-# section 3.1, complain about this in two ways:
+# Sooner or later a text outgrows its window. Models like lesson 9's ([Al-Rfou et al.,
+# 2018](https://arxiv.org/abs/1808.04444)) cut it into **segments** of t tokens, and read each one separately. [Dai et
+# al.](https://arxiv.org/abs/1901.02860), section 3.1, complain about this in two ways:
 #
 # 1. **The context ends where the segment begins.** No output can depend on a token more than t − 1 positions back.
 # 2. **[Context fragmentation](../../site/glossary.md#context-fragmentation).** Borders may fall anywhere, even in the
@@ -232,7 +233,7 @@ for row in (0, 7):
 # SG means **stop gradient**, in PyTorch `detach`: the states are used across the border, but the backward pass ends
 # there. Otherwise each backward pass would go on into earlier segments, one more for each block, and all their graphs
 # would have to be kept. This is **segment-level recurrence**: like a recurrent network, but a segment at a time, and
-# each block reads the memory of the layer *below*.
+# what a block reads from the last segment came out of the layer *below* it.
 
 # %%
 plots.diagrams.segment_memory()
@@ -625,8 +626,8 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 # <div class="figure-caption">
 #
 # **How to read it.** Row i, column j; lines mark the borders of segments. Left: how fast output i changes with the
-# embedding of input j, by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i; hatched
-# is the future. The lower left corner is blank: the first three bytes are out of reach of the last three outputs.
+# embedding of input j, by autograd; hatched is exactly zero. Right, filled: another byte at j changed output i;
+# hatched: it did not. In the lower left corner the first three bytes are out of reach of the last three outputs.
 # Weights are random.
 #
 # </div>
@@ -785,9 +786,9 @@ check.prediction("memory_unpractised", memory_unpractised)
 # - **Off and on** exaggerates. The model that was trained with a memory had an empty one only once, at the very
 #   beginning. Without its memory it is worse than the model that never had one.
 #
-# This is one run of each. Sixteen bytes of memory bring most of the gain, so what is repaired here is mainly the second
-# complaint, fragmentation. The first remains: after so short a training, the longest memory gains nothing over the one
-# of the training.
+# This is one run of each. Sixteen positions of memory bring most of the gain. That points to the second complaint,
+# fragmentation, but does not prove it: those states have looked back themselves. The first complaint is lifted, and
+# yet, after so short a training, a memory of 256 gains nothing over one of 64.
 #
 # [Measured further](../../site/further.md#lesson-15): the four terms as maps, how far back a model sees, what one pass
 # saves.
@@ -834,8 +835,9 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 #
 # **With a memory as long as in training, one pass needs fewer bits than lesson 9's overlapping windows**, which compute
 # each position four times. A memory of 256 helps a little more, although it reaches farther than any distance in
-# training. One of 512 is no better than one of 128. How far a memory can outgrow its training has to be measured. The
-# two models' positions differ too, so not all of the gain need come from the memory.
+# training. One of 512 is no better than one of 128. With none, this model is worse than lesson 9's side by side: its
+# segments are half as long, and it was hardly ever trained without a memory.  The two models' positions differ too, so
+# not all of the gain need come from the memory.
 
 # %% [markdown]
 # ## From this memory to today's

@@ -154,7 +154,8 @@ check(local_mask)
 # $$A^{(1)}_i = \{\max(0, i-l), \ldots, i\} \qquad\text{or}\qquad A^{(2)}_i = \{j \le i : (i - j) \bmod l = 0\} .$$
 #
 # The near half, from i − l to i, has l + 1 positions, not l. A row costs about l for the near half and t/l for the
-# stride. The sum is smallest where both are equal, at l = √t: so about t√t pairs instead of t².
+# stride. The sum is smallest where both are equal, at l = √t: about 2√t a row. So the number of pairs grows like t√t
+# instead of t².
 
 # %% [markdown]
 # <div class="card">
@@ -321,9 +322,9 @@ plt.show()
 #
 # </div>
 #
-# People have fallen into the third map: in the authors' published code the mode called "strided" is the second half
-# **alone** ([issue 7](https://github.com/openai/sparse_attention/issues/7)). With only this half, the positions fall
-# into l groups, one for each remainder, that never hear of each other.
+# The third map is a real trap: in the authors' published code the mode called "strided" is the second half **alone**
+# ([issue 7](https://github.com/openai/sparse_attention/issues/7)). With only this half, the positions fall into l
+# groups, one for each remainder, that never hear of each other.
 #
 # ## What a mask saves
 
@@ -442,10 +443,11 @@ for t in lengths:
           f"and keeps {kept_bytes(masked) / kept_bytes(band):>4.1f} times as much")
 
 # %% [markdown]
-# **The band's cost grows with t, not with its square**, so the longer the text, the larger the ratio. A missing mask is
-# hard to notice, though. In one library, on machines without the faster kernels, the window never reached the attention
-# code in training ([`unsloth`, pull request 8253](https://github.com/unslothai/unsloth/pull/8253)): there was no error,
-# and only texts longer than w were affected.
+# **The band's cost grows with t, not with its square**, so the longer the text, the larger the ratio. If the window is
+# missing by mistake, hardly anything shows it. In one library, on machines without the faster kernels, the window never
+# reached the attention code in training ([`unsloth`, pull request
+# 8253](https://github.com/unslothai/unsloth/pull/8253)): there was no error, and only texts longer than w were
+# affected.
 
 # %% [markdown]
 # ## A pattern is a guess
@@ -509,11 +511,11 @@ check.prediction("fewer_pairs", fewer_pairs)
 
 # %% [markdown]
 # **After 600 steps on these pictures, both sparse models are ahead of the full one, with each of four seeds.** A likely
-# reason is that the full model has to find out where to look, and the others are told. The input is shifted by one
-# position, so the farthest pixel that the window sees is the one above the pixel that is predicted.
+# reason is that the full model has to find out where to look, and the others are told. To predict a pixel, the window
+# reads the 16 before it, and the farthest of these lies right above it.
 #
-# Strided ends ahead of the window with three seeds; with the fourth they are level. A pattern made for text, trained in
-# the same way, ends behind full attention with every seed ([Measured further](../../site/further.md#lesson-16)): a
+# With the first seed strided and window are level; with the others strided is ahead. On the same pictures a pattern
+# made for text ends behind full attention with every seed ([Measured further](../../site/further.md#lesson-16)): a
 # wrong guess costs.
 #
 # A pattern is a guess about data, and the guess is not learned: it is an **inductive bias**. On text the same guess
@@ -523,18 +525,22 @@ check.prediction("fewer_pairs", fewer_pairs)
 # %% [markdown]
 # ## A state in place of pairs
 #
-# Patterns drop pairs. The other way is to keep what every pair contributes, and to store none of them. Without the
+# Patterns drop pairs. The other way is to add up what every pair contributes, and to store no pair. Without the
 # softmax, attention is a sum in which the query can be taken out:
 #
 # $$y_i = \sum_{j \le i} (q_i \cdot k_j)\, v_j = q_i\, S_i, \qquad S_i = \sum_{j \le i} k_j^\top v_j .$$
 #
 # Here $q_i$, $k_j$ and $v_j$ are rows, so $k_j^\top v_j$ is a matrix (d, d). Their sum $S_i$ is the **state**: all that
 # the model knows of the past, **of the same size whatever t is**. Each position writes into it once, and a query reads
-# from it by one product. This is **linear attention** ([Katharopoulos et al.,
-# 2020](https://arxiv.org/abs/2006.16236)). The weights no longer sum to 1; models normalise $y_i$ afterwards instead.
+# from it by one product. It works like a dictionary: what was written under the key $k_j$ is read by a query that
+# points the same way, and keys that overlap are read together.
 #
-# A sum never lets go of anything. So each head computes a number $g_i$ between 0 and 1 from the input, its **gate**,
-# which multiplies the old state before the new pair is added:
+# This is **linear attention** ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236)). That paper keeps the
+# weights positive and divides by their sum; the models below do neither, and normalise $y_i$ afterwards.
+#
+# A sum never lets go of anything, so an outdated value is read together with the new one. Therefore each head computes
+# a number $g_i$ between 0 and 1 from the input, its **gate**, which multiplies the old state before the new pair is
+# added:
 #
 # $$S_i = g_i\, S_{i-1} + k_i^\top v_i, \qquad y_i = q_i\, S_i .$$
 #
@@ -599,8 +605,8 @@ check(recurrent_attention)
 # $$y_i = \sum_{j \le i} e^{L_i - L_j}\, (q_i \cdot k_j)\, v_j .$$
 #
 # This is attention with a matrix of decays in place of the softmax, all positions at once, but t² pairs again. Do this
-# **within chunks** of the text only, and hand the state from chunk to chunk. If $L_i$ counts from the start of the
-# chunk, S is the state before it, and c its last position:
+# **within chunks** of the text only, and hand the state from chunk to chunk. Let $L_i$ count from the start of the
+# chunk, let $S$ and $S'$ be the states before and after it, and $L_c$ the sum over the whole chunk:
 #
 # $$y_i = e^{L_i} q_i S + \sum_{j \le i} e^{L_i - L_j} (q_i \cdot k_j)\, v_j , \qquad
 # S' = e^{L_c} S + \sum_{j} e^{L_c - L_j} k_j^\top v_j .$$
@@ -623,9 +629,9 @@ check(recurrent_attention)
 # </details>
 # <details><summary>Hint 2: a gate near 0</summary>
 #
-# Let the logarithms of three gates be −1, −100 and −2, so $L$ is $-1$, $-101$ and $-103$. The decay from position 1 to
-# 2 is $e^{-103 + 101} = e^{-2}$. In 32 bits $e^{-103}$ is as good as 0 and $e^{101}$ is infinite: what is their
-# product? And what would the formula give from position 2 back to 0?
+# Let the logarithms of three gates be −4, −100 and −2, so $L$ is $-4$, $-104$ and $-106$. The decay from position 1 to
+# 2 is $e^{-106 + 104} = e^{-2}$. In 32 bits $e^{-106}$ is 0 and $e^{104}$ is infinite: what is their product? And what
+# would it give for the future pair i = 0, j = 2?
 #
 # </details>
 # </div>
@@ -853,8 +859,9 @@ check.prediction("same_memory", same_memory)
 # - The gate lets old values fade. So the last value outweighs the others, and what is far back suffers most.
 # - Full attention forgets nothing, and pays with memory that grows with t.
 #
-# A larger memory is better for all three. With d = 8 or 16, the keys of 32 variables cannot all be orthogonal, so a
-# query reads a mixture. In language models, too, recall depends on the size of the state ([Arora et al.,
+# All three do better with more memory, though a larger d also widens the model. A longer window holds more assignments.
+# In a state with d = 8 or 16, the keys of 32 variables cannot all be orthogonal, so a query reads a mixture. In
+# language models, too, recall depends on the size of the state ([Arora et al.,
 # 2024](https://arxiv.org/abs/2402.18668)).
 
 # %% [markdown]
@@ -882,8 +889,9 @@ print(f"after {positions[-1]:,} positions, full attention keeps "
 #
 # </div>
 #
-# What a window or a state has lost, no later layer of the same kind can look up. So several models mix: many cheap
-# layers, and a full one now and then that can still find anything.
+# Layers of windows hand distant things on, and a state keeps a mixture of them. But neither can go back to one old
+# position when it turns out to matter. So several models mix: many cheap layers, and a full one now and then that can
+# still find anything.
 #
 # | model | cheap layers | full layers |
 # |---|---|---|

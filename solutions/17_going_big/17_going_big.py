@@ -99,9 +99,9 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 # Most of the first row is attention weights: four blocks keep four times 33.6 MB of them. But a block needs only their
 # product with the values. Could that be added up as the keys arrive, a **tile** of them at a time?
 #
-# That saves time, too. An A100 GPU has 40 or 80 GB of slow memory, and for each of its 108 processors 192 KB that are
-# about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), section 2.1). A t × t matrix does not
-# fit into the fast memory: mask, softmax and product each fetch it from the slow one. A tile fits.
+# On a GPU that saves time, too. An A100 has 40 or 80 GB of slow memory, and for each of its 108 processors 192 KB that
+# are about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), section 2.1). A t × t matrix does
+# not fit into the fast memory: mask, softmax and product each fetch it from the slow one. A tile fits.
 
 # %%
 plots.diagrams.tiles_in_memory()
@@ -111,7 +111,7 @@ plots.diagrams.tiles_in_memory()
 #
 # **How to read it.** The order of work in [FlashAttention-2](https://arxiv.org/abs/2307.08691). What is in fast memory
 # at one moment is coloured, below and at its place in slow memory. A tile of queries stays, with its m, ℓ and o
-# (explained next), while all keys and values pass.
+# (explained next), while all keys and values pass. The exercises cut only the keys, and take all queries at once.
 #
 # </div>
 #
@@ -285,9 +285,9 @@ check.prediction("tiles_keep", tiles_keep)
 # ## The backward pass computes them again
 #
 # The tiles are made one after another, and autograd keeps each of them twice: the masked scores, and the powers of e
-# made from them. That is why the bytes doubled. The backward pass must not need them stored. It gets q, k, v, the
-# output $y$, its gradient $\mathrm{d}y$, and one number per query, the log-sum-exp $L_i$. With it, any tile of weights
-# can be computed **again**, exactly, without the running maximum and sum:
+# made from them. What `merge` needs comes on top. So the backward pass has to do without stored tiles. It gets q, k, v,
+# the output $y$, its gradient $\mathrm{d}y$, and one number per query, the log-sum-exp $L_i$. With it, any tile of
+# weights can be computed **again**, exactly, without the running maximum and sum:
 #
 # $$w_{ij} = e^{S_{ij} - L_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
@@ -395,7 +395,8 @@ table.measure("fused attention", step, model, optimiser)
 # each block. And it is faster. At t = 1,024 FlashAttention made training GPT-2 three times as fast as with Hugging
 # Face's code of 2022 ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)).
 #
-# What remains are vectors. How many vectors of width e does a block keep for each token?
+# What remains are vectors. How many vectors of width e does a block keep for each token? (The cell runs the blocks
+# without a mask, which would add one.)
 
 # %% tags=["hide-input", "nbval-check-output"]
 blocks = model.transformer.blocks
@@ -474,8 +475,8 @@ table.measure("bfloat16", step, model, optimiser)
 # %% [markdown]
 # The activations shrink, but not to half. The inputs of the norms stay in 32 bits, and in each block the first norm's
 # output is kept three times in 16 bits, because each of the three projections converts it for itself. The state does
-# not shrink at all, since autocast makes 16-bit copies of the weights as it goes. Whether bfloat16 saves time depends
-# on the processor and on the size of the products.
+# not shrink at all, since autocast makes 16-bit copies of the weights as it goes. In this row bfloat16 even costs time;
+# whether it saves any depends on the processor and on the size of the products.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so small gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
@@ -487,8 +488,8 @@ table.measure("bfloat16", step, model, optimiser)
 # fit.** The largest number in float16 is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself,
 # which becomes ∞. Divided by √64 = 8 it is only 12,800.
 #
-# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. In float16 the division has to come first (bfloat16
-# has room enough), as in PyTorch's [general
+# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. In float16 it is safer to divide first (bfloat16 has
+# room enough), as in PyTorch's [general
 # code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653).
 
 # %% [markdown]
@@ -747,8 +748,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** From left to right, the memory that autograd holds for the four blocks, one point for each tensor
-# saved or freed. Checkpointed, the forward pass is the short first rise. Each hump is a block that is computed again
-# and freed.
+# saved or freed. The axis is not time. Checkpointed, the forward pass is only the first small steps. Each hump is a
+# block that is computed again and freed.
 #
 # </div>
 #
@@ -889,8 +890,8 @@ else:
 
 # %% [markdown]
 # State is what stays between steps: 16 bytes per parameter without sharding, and 10 with it, since the gradient and the
-# running means are halved. With more workers both shrink further, towards the 4 bytes of the weights. Reduce-scatter
-# and all-gather together move as much as the all-reduce that they replace ([Rajbhandari et al.,
+# running means are halved. With more workers these shrink further, and the total approaches the 4 bytes of the weights.
+# Reduce-scatter and all-gather together move as much as the all-reduce that they replace ([Rajbhandari et al.,
 # 2020](https://arxiv.org/abs/1910.02054), section 7).
 #
 # Large trainings combine several ways to divide the work. The first is data parallelism, as above; the other three are
@@ -1078,9 +1079,9 @@ check.prediction("width_of_grid", width_of_grid)
 # that is too small, because far from its minimum the law is no parabola. [Czech et al.,
 # 2026](https://arxiv.org/abs/2603.22339), find such biases in published grids.
 #
-# So a small grid shows that a best size exists and roughly where. It does not show how the best size grows over many
-# orders of magnitude, nor what holds for another text, another model or learning rates that were not chosen for each
-# size.
+# So even a few training runs, if their sizes are far enough apart, can show roughly where the best size is. They cannot
+# show how it grows over many orders of magnitude, nor what holds for another text, another model or learning rates that
+# were not chosen for each size.
 
 # %% [markdown]
 # ## What you can do now
@@ -1094,8 +1095,9 @@ print(table)
 
 # %% [markdown]
 # From the first row to the last, the activations shrink to a fiftieth and the state to five eighths. Two rows on the
-# way cost bytes: tiles that autograd keeps, and the mask of the fused kernel. Saving bytes usually costs time. Of the
-# changes on one processor, only the fused kernel made the step much faster.
+# way cost bytes: tiles that autograd keeps, and the mask of the fused kernel. In this table 16 bits, parts and
+# checkpoints pay for their bytes with time. Of the changes on one processor, only the fused kernel made the step much
+# faster.
 #
 # **Three questions to think about**
 #

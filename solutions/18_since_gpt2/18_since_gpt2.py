@@ -79,10 +79,11 @@ plots.diagrams.llama_block()
 #
 # </div>
 #
-# **The norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the
-# standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
-# of these steps are needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its
-# squares, with a small ε under the root.
+# The five are the norm, the network, the missing biases, the positions, and the sharing of keys and values. **The
+# norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the standard
+# deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which of these
+# steps are needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its squares, with
+# a small ε under the root.
 #
 # It has no mean and no bias, only a learned weight γ for each component. The class below has a bug from a published
 # training library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). No error was raised,
@@ -253,7 +254,8 @@ for name, (_, wavelengths) in waves.items():
 # A larger base leaves the fastest pair as it is and slows the others, the slowest most. So at a large distance more
 # pairs still agree, and the score of two equal vectors falls less. [Xiong et al.,
 # 2023](https://arxiv.org/abs/2309.16039) name this fall as what kept Llama 2 from using distant tokens, and raised the
-# base to 500,000 for a further training.
+# base to 500,000 for a further training. The price: more pairs never complete a turn in the window. *Beyond the window*
+# shows what such pairs do.
 
 # %% [markdown]
 # ## Grouped queries
@@ -307,10 +309,11 @@ print(f"8 groups, 16 bits: {one:,} bytes a token, "
 #
 # </div>
 #
-# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The
-# finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns
-# those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds. Cache the g groups, with
-# keys already rotated; copy them for the h heads after reading the cache.
+# So eight groups let one GPU serve four times as many texts, or one four times as long. Query head r uses the keys and
+# values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The finished class `LayerCache` is that of
+# lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all positions so far, (b, g, s,
+# d); `past.length` is how many positions it holds. Cache the g groups, with keys already rotated; copy them for the h
+# heads after reading the cache.
 
 # %% [markdown]
 # <div class="card">
@@ -461,8 +464,9 @@ for name, config in published_sizes.items():
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# These are exactly the numbers of parameters in the published files ([Llama 2](https://arxiv.org/abs/2307.09288),
-# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)).
+# These are the published models to the last parameter; their papers round to 7, 7 and 8 billion ([Llama
+# 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
+# 3](https://arxiv.org/abs/2407.21783)).
 
 # %% [markdown]
 # ## Two orders of the rows
@@ -584,9 +588,10 @@ print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5
 # ## A Llama that writes
 #
 # Now a trained one. `llama_files` looks for [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), a Llama
-# with nine heads of queries in three groups, in the data folder and on the Hub. Without a network you get the **pocket
-# Llama**: half a million parameters, four heads in two groups, trained for this course on the novels of Jane Austen and
-# saved in the same format. Your model writes with its weights, first with the rows as they are in the file:
+# with nine heads of queries in three groups, in the data folder and on the Hub. Without an internet connection you get
+# the **pocket Llama**: half a million parameters, four heads in two groups, trained for this course on the novels of
+# Jane Austen and saved in the same format. Your model writes with its weights, first with the rows as they are in the
+# file:
 
 # %%
 files = llama_files()
@@ -622,9 +627,9 @@ for rows, tensors in orders.items():
 
 # %% [markdown]
 # Nothing warned you: with the rows in the wrong order the weights load, every shape is right, and the model writes. But
-# its words come apart, because components that do not belong together are rotated as a pair. The loss agrees, and needs
-# no eye for English: on texts that the right model wrote, the wrong order costs half a nat more per token. So compare
-# logits with those of a known program, as above. A text that looks fine proves nothing.
+# its words come apart, because components that do not belong together are rotated as a pair. The loss says how far it
+# is off: on texts that the right model wrote, where any other model must lose on average, it is half a nat per token.
+# So compare logits with those of a known program, as above. A text that looks fine proves nothing.
 #
 # **Is it better than GPT-2?** [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many changes to the
 # transformer in one code base. Most brought little; RMSNorm and gated networks such as SwiGLU were among the few that
@@ -664,10 +669,11 @@ as_trained = loss_by_position(trained)
 print("nats a token:", " ".join(f"{loss:.2f}" for loss in as_trained))
 
 # %% [markdown]
-# **Beyond its window the model fails.** The loss climbs from the second window on, and the text has not become harder.
-# Two things are new: there are more keys, and some are farther from the query. Take the distance first. A pair whose
-# wavelength is longer than the window never completed a turn in the training. At larger distances it takes angles that
-# the model has never met. If these angles are the cause, the climb should go when no angle is new.
+# **Beyond its window the model fails.** The loss climbs from the second window on, and the text was made to be equally
+# hard throughout. Two things are new: there are more keys, and some are farther from the query. Test the distance, and
+# leave the number of keys as it is. A pair whose wavelength is longer than the window never completed a turn in the
+# training. At larger distances it takes angles that the model has never met. If these angles are the cause, the climb
+# should go when no angle is new.
 
 # %% [markdown]
 # <div class="card">
@@ -699,8 +705,9 @@ check.prediction("all_pairs", all_pairs)
 
 # %% [markdown]
 # This is **position interpolation** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)), which is meant to be
-# followed by a short training. Without one, the fast pairs suffer: they tell neighbours apart, and in the longer window
-# they meet no new angle anyway, because they have turned many times in the old one. So stretch by parts ([Peng et al.,
+# followed by a short training. Without one, the fast pairs suffer: each angle by itself is old, but neighbours now lie
+# far closer together than in training. And the fast pairs need no help: they turned many times in the old window, and
+# meet no new angle in the longer one. So stretch only the slow ones, *by parts* ([Peng et al.,
 # 2023](https://arxiv.org/abs/2309.00071), *YaRN*, section 3.2). With $r_j$ the turns of pair j in the trained window,
 #
 # $$r_j = \frac{\text{window} \cdot \omega_j}{2\pi}, \qquad \gamma_j = \frac{r_j - \text{low}}{\text{high} -
@@ -726,8 +733,8 @@ check.prediction("all_pairs", all_pairs)
 # </details>
 # <details><summary>Hint 2: three pairs by hand</summary>
 #
-# With a window of 100, a factor of 4 and the usual bounds, pairs that turn 10 times, 2.5 times and half a time have γ =
-# 1, 0.5 and 0. Their frequencies are multiplied by 1, by 0.5 + 0.5/4 = 0.625, and by 0.25.
+# With a window of 100, a factor of 4 and bounds of 1 and 4, pairs that turn 10 times, 2.5 times and half a time have γ
+# = 1, 0.5 and 0. Their frequencies are multiplied by 1, by 0.5 + 0.5/4 = 0.625, and by 0.25.
 #
 # </details>
 # </div>
@@ -777,9 +784,10 @@ plt.show()
 # </div>
 #
 # **With no new angles most of the climb is gone, so new angles were its main cause.** Position interpolation pays for
-# that inside the window, and stretching by parts pays little. But the model only stops failing. On held-out chapters
-# its loss with sixteen windows in view is no lower than with one: it gains nothing from what is far away. Published
-# models were trained further on long texts after stretching.
+# that at every position, and stretching by parts pays little. What climb is left may come from the number of keys,
+# which nothing varied here. And the model only stops failing. On held-out chapters its loss with sixteen windows in
+# view is no lower than with one: whatever it gains from far away, it loses again. Published models were trained further
+# on long texts after stretching.
 
 # %% [markdown]
 # ## More parameters than operations
@@ -911,7 +919,7 @@ check.prediction("router_of_one", router_of_one)
 # was no error, but the loss was worse than it should have been. With k = 1, use $w_i = p_i$, undivided.
 #
 # What does the balance do in a training? There are eight kinds of tokens, each with its own task, and eight experts,
-# with k = 2. A large part is common to all tokens, so that at first the router prefers the same experts for all. One
+# with k = 2. All inputs share a large constant part, so that at first the router prefers the same experts for all. One
 # training uses the task's loss alone, the other adds the balance.
 
 # %% tags=["hide-input"]
@@ -957,7 +965,7 @@ plt.show()
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
 # larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: their
-# parameters are stored but no longer used. Right, all eight work. This is one seed.
+# parameters are stored and hardly ever used. Right, at the end all eight work. This is one seed.
 #
 # </div>
 #
