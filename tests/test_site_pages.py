@@ -378,6 +378,7 @@ UNSPOKEN = {
     (13, "https://github.com/keras-team/keras/issues/3281"),
     (13, "https://github.com/iliaschalkidis/ELMo-keras/issues/2"),
     (13, "https://github.com/PetrochukM/PyTorch-NLP/issues/2"),
+    (14, "https://github.com/microsoft/LoRA/issues/34"),
     (15, "https://github.com/huggingface/transformers/pull/4826"),
 }
 

@@ -7,8 +7,9 @@
 # %% [markdown]
 # # Measured further: Sparse attention
 #
-# Four measurements beside [lesson 16](../16_sparse_attention.ipynb): the stride with the fewest pairs, a second pattern
-# whose halves have an order, the same pattern on pictures, and where the gate of linear attention does not help.
+# Four measurements beside [lesson 16](../16_sparse_attention/16_sparse_attention.ipynb): the stride with the fewest
+# pairs, a second pattern whose halves have an order, the same pattern on pictures, and where the gate of linear
+# attention does not help.
 
 # %%
 import math
