@@ -145,7 +145,7 @@ def test_the_map_has_every_lesson_below_what_it_builds_on(site):
 
 def test_the_panel_of_the_first_page_names_the_mistake(site):
     text = (site / "index.html").read_text(encoding="utf-8")
-    panel = text.partition('class="panel-shown"')[2].partition("</figure>")[0]
+    panel = text.partition('class="panel-shown switched"')[2].partition("</figure>")[0]
     assert 'class="verdict"' in panel and "softmax over the columns" in panel
 
 
