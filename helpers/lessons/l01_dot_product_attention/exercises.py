@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.exercises.aspects import LARGER, Fault, Inputs, InTorch
+from helpers.exercises.aspects import LARGER, Fault, Inputs
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import Answer, Aspect, Lesson
+from helpers.exercises.operations import operations_of
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
@@ -171,32 +170,12 @@ def outshone(draw: Draw) -> tuple[torch.Tensor]:
     return (x,)
 
 
-class Operations(TorchDispatchMode):
-    """Counts the operations of PyTorch that run while it is on."""
-
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """Calls the function, and counts it."""
-        self.count += 1
-        return function(*args, **(kwargs or {}))
-
-
-def operations(attention: Answer, x: torch.Tensor) -> int:
-    """How many operations of PyTorch a call takes."""
-    with InTorch(), Operations() as counted:
-        attention(x)
-    return counted.count
-
-
 def as_many_operations(attention: Answer, draw: Draw) -> torch.Tensor:
     """A loop over sentences or positions takes more operations for more of them."""
     b, t = draw.number(2, 5), draw.number(3, 7)
-    few = operations(attention, draw.normal(b, t, 3))
-    more = {"sentences": operations(attention, draw.normal(b + 2, t, 3))}
-    more["positions"] = operations(attention, draw.normal(b, t + 2, 3))
+    few = operations_of(attention, draw.normal(b, t, 3)).count
+    more = {"sentences": operations_of(attention, draw.normal(b + 2, t, 3)).count}
+    more["positions"] = operations_of(attention, draw.normal(b, t + 2, 3)).count
     for what, count in more.items():
         if count != few:
             raise Fault(

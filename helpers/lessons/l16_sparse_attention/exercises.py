@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, InTorch, Via, kind_of
+from helpers.exercises.aspects import LEFT_ALONE, Fault, Inputs, Via, kind_of
+from helpers.exercises.attention_inputs import attention_inputs, large_attention_inputs, shifted_scores
 from helpers.exercises.draw import Draw
-from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Kind, Lesson, Probe
+from helpers.exercises.exercise import ATTENTION_OPERATORS, Answer, Aspect, Kind, Lesson
+from helpers.exercises.operations import LONG, no_square, whole_part_at_once
 from helpers.exercises.other_device import THERE
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
@@ -256,98 +256,11 @@ connected = exercise(
 # ----------------------------------------------------------------------------------------------- banded_attention
 
 
-class Operations(TorchDispatchMode):
-    """Counts PyTorch's operations, and keeps the size of the largest tensor that they make, in entries.
-
-    A view is as large as what it views. description: the type and shape of that tensor.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-        self.largest = 0
-        self.description = ""
-
-    def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """Calls the function, and looks at every tensor that it returns."""
-        self.count += 1
-        returned = function(*args, **(kwargs or {}))
-        for tensor in tree_leaves(returned):
-            if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
-                entries = tensor.untyped_storage().nbytes() // tensor.element_size()
-                if entries > self.largest:
-                    self.largest = entries
-                    self.description = f"of shape {tuple(tensor.shape)} and type {str(tensor.dtype)[6:]}"
-        return returned
-
-
-LONG = 256  # positions
-
-
-def no_square(sizes: tuple[int, int], name: str, gates: bool = False) -> Probe:
-    """With 256 positions and a drawn size, no tensor has half of t² entries or more. name: that of the size.
-
-    gates: the answer takes their logarithms too.
-    """
-
-    def probe(answer, draw):
-        size = draw.number(*sizes)
-        q, k, v = (draw.normal(1, 1, LONG, 4) for _ in range(3))
-        logs = (draw.uniform(-1.0, 0.0, 1, 1, LONG),) if gates else ()
-        with InTorch(), Operations() as watched:
-            answer(q, k, v, *logs, size)
-        if watched.largest >= LONG * LONG // 2:
-            raise Fault(
-                f"With t = {LONG} and {name} = {size}, your code makes a tensor {watched.description}, with"
-                f" {watched.largest:,} entries in memory. That is room for all pairs at once (t² is"
-                f" {LONG * LONG:,}), which this function is there to avoid, in scores and in masks."
-            )
-        return torch.tensor([1])
-
-    return probe
-
-
-def attended(
-    t: int, *more: object, s: int | None = None, b: int = 2, h: int = 3, d: int = 4, std: float = 1.0
-) -> Inputs:
-    """Queries (b, h, t, d), keys and values (b, h, s, d), and further arguments."""
-    s = s or t
-    return case(normal(b, h, t, d, std=std), normal(b, h, s, d, std=std), normal(b, h, s, d), *more)
-
-
-def large(*leading: int) -> Inputs:
-    """Queries, keys and values (..., b, h, t, d) of more heads and positions than elsewhere, and a divisor of t.
-
-    No score is so large that its exponential overflows.
-    """
-
-    def inputs(draw):
-        b, h, d, length = draw.number(2, 5), draw.number(4, 7), draw.number(6, 10), draw.number(11, 17)
-        shape = (*leading, b, h, length * draw.number(6, 8), d)
-        return draw.heavy(*shape, most=8.0), draw.heavy(*shape, most=8.0), draw.heavy(*shape), length
-
-    return inputs
-
-
 def with_a_zero_key(draw: Draw) -> tuple[object, ...]:
     """A key that is all zeros is a key like any other: its scores are 0."""
-    q, k, v, w = attended(9, 3)(draw)
+    q, k, v, w = attention_inputs(9, 3)(draw)
     k[:, :, draw.number(3, 7)] = 0.0
     return q, k, v, w
-
-
-def lifted(t: int, *more: object) -> Inputs:
-    """As `attended`, but every second query finds all keys far better than it should, and the others far worse.
-
-    The softmax depends on the differences between scores, and these stay small: no key takes all the weight.
-    """
-
-    def inputs(draw):
-        q, k, v = (draw.normal(2, 3, t, 4) for _ in range(3))
-        q[..., ::2, 0], q[..., 1::2, 0], k[..., 0] = 30.0, -30.0, 10.0
-        return q, k, v, *more
-
-    return inputs
 
 
 def all_far_below(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
@@ -364,38 +277,46 @@ banded_attention = exercise(
     forbidden={"flex_attention": LIBRARY},
     by_hand=LIBRARY,
     operators=ATTENTION_OPERATORS,
-    given=attended(7, 3),
+    given=attention_inputs(7, 3),
     aspects=(
         values(
             2,
-            given=attended(12, 4),
+            given=attention_inputs(12, 4),
             also={
-                "with a batch of one": attended(9, 3, b=1, d=2),
+                "with a batch of one": attention_inputs(9, 3, b=1, d=2),
                 "with a key of zeros": with_a_zero_key,
-                "with one head": attended(10, 5, h=1),
-                "with a window of one": attended(4, 1),
-                "with one position": attended(1, 3),
+                "with one head": attention_inputs(10, 5, h=1),
+                "with a window of one": attention_inputs(4, 1),
+                "with one position": attention_inputs(1, 3),
             },
-            larger=large(),
+            larger=large_attention_inputs(),
             axes="b h t d",
         ),
         values(
             1,
-            given=attended(11, 4),
+            given=attention_inputs(11, 4),
             name="t is no multiple of w",
-            also={"by one too many": attended(13, 4), "with a window longer than the text": attended(5, 8)},
+            also={
+                "by one too many": attention_inputs(13, 4),
+                "with a window longer than the text": attention_inputs(5, 8),
+            },
             axes="b h t d",
         ),
         values(
             0.5,
-            given=lifted(7, 3),
+            given=shifted_scores(7, 3),
             name="large scores",
             also={"with scores far below 0": all_far_below},
             axes="b h t d",
         ),
-        Aspect("no tensor with t² entries", 1, no_square((6, 12), "w"), side=True),
+        Aspect(
+            "no tensor with t² entries",
+            1,
+            no_square(lambda w: attention_inputs(LONG, w, b=1, h=1), (6, 12), "w"),
+            side=True,
+        ),
         gradient(0.5),
-        input_left_alone(0.5, given=attended(8, 4)),
+        input_left_alone(0.5, given=attention_inputs(8, 4)),
         any_device(0.5),
     ),
 )
@@ -477,24 +398,10 @@ recurrent_attention = exercise(
 )
 
 
-def whole_chunks(answer: Answer, draw: Draw) -> torch.Tensor:
-    """With chunks four times as large, less than two thirds of the operations are left; a quarter may be."""
-    size = draw.number(6, 9)
-    inputs = gated(192, b=1, h=1)(draw)
-    counts = []
-    for length in (size, 4 * size):
-        with InTorch(), Operations() as watched:
-            answer(*inputs, length)
-        counts.append(watched.count)
-    if counts[1] >= 2 / 3 * counts[0]:
-        raise Fault(
-            f"For 192 positions, your code takes {counts[0]:,} operations in chunks of {size} and {counts[1]:,} in"
-            f" chunks of {4 * size}. With a whole chunk at once, a quarter would be left. Is there a loop over"
-            " positions, or over parts of some other size?"
-        )
-    return torch.tensor([1])
-
-
+WHOLE_CHUNK = (
+    "For 192 positions, your code takes {many} operations in chunks of {small} and {few} in chunks of {large}. With a"
+    " whole chunk at once, a quarter would be left. Is there a loop over positions, or over parts of some other size?"
+)
 ONE_CHUNK = (
     "Try one chunk that holds all positions. If that agrees with the loop of exercise 5 and smaller chunks do not, look"
     " at how the state is read, and at what is handed to the next chunk; if it does not agree either, look at the"
@@ -540,8 +447,18 @@ chunked_attention = exercise(
             missed="The first chunk reads the state that is given, as every other chunk reads that of the one before.",
         ),
         values(1, of="y", name="gates near 0", given=nearly_closed(9, 4), axes="b h t d"),
-        Aspect("no tensor with t² entries", 0.5, no_square((12, 20), "size", gates=True), side=True),
-        Aspect("a whole chunk at once", 0.5, whole_chunks, side=True),
+        Aspect(
+            "no tensor with t² entries",
+            0.5,
+            no_square(lambda size: gated(LONG, size, b=1, h=1), (12, 20), "size"),
+            side=True,
+        ),
+        Aspect(
+            "a whole chunk at once",
+            0.5,
+            whole_part_at_once(lambda size: gated(192, size, b=1, h=1), WHOLE_CHUNK),
+            side=True,
+        ),
         gradient(0.5, given=gated(7, 3, past=True), also={"with gates near 0": nearly_closed(7, 3)}, via=joined),
         input_left_alone(0.25, given=gated(7, 3, past=True), via=joined),
         any_device(0.25, via=joined),

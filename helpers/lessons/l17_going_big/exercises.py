@@ -10,20 +10,18 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from helpers.exercises.aspects import (
     LARGER,
     LEFT_ALONE,
     Fault,
     Inputs,
-    InTorch,
     fill,
     kind_of,
     projected,
     together,
 )
+from helpers.exercises.attention_inputs import attention_inputs, large_attention_inputs, shifted_scores
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import (
     ATTENTION_OPERATORS,
@@ -33,8 +31,8 @@ from helpers.exercises.exercise import (
     Aspect,
     Kind,
     Lesson,
-    Probe,
 )
+from helpers.exercises.operations import LONG, no_square, whole_part_at_once
 from helpers.exercises.questions import predictions_of
 from helpers.exercises.spec import (
     Part,
@@ -195,115 +193,24 @@ merge = exercise(
     ),
 )
 
-# --------------------------------------------------------------------------------------------- what tiles are given
-
-
-class Operations(TorchDispatchMode):
-    """Counts PyTorch's operations, and keeps the size of the largest tensor that they make, in entries.
-
-    A view is as large as what it views. description: the type and shape of that tensor.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-        self.largest = 0
-        self.description = ""
-
-    def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """Calls the function, and looks at every tensor that it returns."""
-        self.count += 1
-        returned = function(*args, **(kwargs or {}))
-        for tensor in tree_leaves(returned):
-            if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
-                entries = tensor.untyped_storage().nbytes() // tensor.element_size()
-                if entries > self.largest:
-                    self.largest = entries
-                    self.description = f"of shape {tuple(tensor.shape)} and type {str(tensor.dtype)[6:]}"
-        return returned
-
-
-LONG = 256  # positions
-
-
-def no_square(of: Callable[[Inputs], Inputs] = lambda inputs: inputs) -> Probe:
-    """With 256 positions and tiles of 12 to 19, no tensor has half of t² entries or more. of: makes the arguments."""
-
-    def probe(answer, draw):
-        tile = draw.number(12, 20)
-        arguments = of(attended(LONG, tile, b=1, h=1))(draw)
-        with InTorch(), Operations() as watched:
-            answer(*arguments)
-        if watched.largest >= LONG * LONG // 2:
-            raise Fault(
-                f"With t = {LONG} and tile = {tile}, your code makes a tensor {watched.description}, with"
-                f" {watched.largest:,} entries in memory. That is room for all pairs at once (t² is"
-                f" {LONG * LONG:,}), which this function is there to avoid, in scores and in masks."
-            )
-        return torch.tensor([1])
-
-    return probe
-
-
-def attended(
-    t: int, *more: object, s: int | None = None, b: int = 2, h: int = 3, d: int = 4, std: float = 1.0
-) -> Inputs:
-    """Queries (b, h, t, d), keys and values (b, h, s, d), and further arguments."""
-    s = s or t
-    return case(normal(b, h, t, d, std=std), normal(b, h, s, d, std=std), normal(b, h, s, d), *more)
-
-
-def large(*leading: int) -> Inputs:
-    """Queries, keys and values (..., b, h, t, d) of more heads and positions than elsewhere, and a divisor of t.
-
-    No score is so large that its exponential overflows.
-    """
-
-    def inputs(draw):
-        b, h, d, length = draw.number(2, 5), draw.number(4, 7), draw.number(6, 10), draw.number(11, 17)
-        shape = (*leading, b, h, length * draw.number(6, 8), d)
-        return draw.heavy(*shape, most=8.0), draw.heavy(*shape, most=8.0), draw.heavy(*shape), length
-
-    return inputs
-
-
-def lifted(t: int, *more: object) -> Inputs:
-    """As `attended`, but every second query finds all keys far better than it should, and the others far worse.
-
-    The softmax depends on the differences between scores, and these stay small: no key takes all the weight.
-    """
-
-    def inputs(draw):
-        q, k, v = (draw.normal(2, 3, t, 4) for _ in range(3))
-        q[..., ::2, 0], q[..., 1::2, 0], k[..., 0] = 30.0, -30.0, 10.0
-        return q, k, v, *more
-
-    return inputs
-
-
 # ------------------------------------------------------------------------------------------------ tiled_attention
 
 
-def whole_tiles(of: Callable[[Inputs], Inputs] = lambda inputs: inputs) -> Probe:
-    """With tiles four times as large, less than two thirds of the operations are left; a quarter may be."""
+WHOLE_TILE = (
+    "For 192 keys, your code takes {many} operations in tiles of {small} and {few} in tiles of {large}. With a whole"
+    " tile of keys at once, a quarter would be left. Is there a loop over rows, over single keys, or over parts of some"
+    " other size?"
+)
 
-    def probe(answer, draw):
-        tile = draw.number(6, 9)
-        counts = []
-        for length in (tile, 4 * tile):
-            arguments = of(attended(32, length, s=192, b=1, h=1))(draw)
-            with InTorch(), Operations() as watched:
-                answer(*arguments)
-            counts.append(watched.count)
-        if counts[1] >= 2 / 3 * counts[0]:
-            raise Fault(
-                f"For 192 keys, your code takes {counts[0]:,} operations in tiles of {tile} and {counts[1]:,} in tiles"
-                f" of {4 * tile}. With a whole tile of keys at once, a quarter would be left. Is there a loop over"
-                " rows, over single keys, or over parts of some other size?"
-            )
-        return torch.tensor([1])
 
-    return probe
+def long_text(tile: int) -> Inputs:
+    """One head, as many keys as queries."""
+    return attention_inputs(LONG, tile, b=1, h=1)
+
+
+def many_keys(tile: int) -> Inputs:
+    """One head, with many more keys than queries."""
+    return attention_inputs(32, tile, s=192, b=1, h=1)
 
 
 ONE_TILE = (
@@ -326,50 +233,50 @@ tiled_attention = exercise(
     operators=SOFTMAX_OPERATORS,
     builds_on=("tiles.merge",),
     returns=("out", "lse"),
-    given=attended(6, 2),
+    given=attention_inputs(6, 2),
     aspects=(
         values(
             1.5,
             of="out",
             name="values",
-            given=attended(8, 2),
+            given=attention_inputs(8, 2),
             also={
-                "with a last tile that is shorter": attended(7, 3),
-                "with tiles of one": attended(5, 1, b=1),
-                "with a tile longer than the text": attended(4, 9),
-                "for one position": attended(1, 2),
+                "with a last tile that is shorter": attention_inputs(7, 3),
+                "with tiles of one": attention_inputs(5, 1, b=1),
+                "with a tile longer than the text": attention_inputs(4, 9),
+                "for one position": attention_inputs(1, 2),
                 "without batch and heads": case(*(normal(5, 4),) * 3, 2),
             },
-            larger=large(2),
+            larger=large_attention_inputs(2),
             axes="b h t d",
             missed=ONE_TILE,
         ),
         values(
             1,
-            given=attended(3, 2, s=8),
+            given=attention_inputs(3, 2, s=8),
             of="out",
             name="more keys than queries",
-            also={"for one query": attended(1, 3, s=7), "of another size": attended(4, 4, s=6)},
+            also={"for one query": attention_inputs(1, 3, s=7), "of another size": attention_inputs(4, 4, s=6)},
             axes="b h t d",
             missed=ONE_TILE,
         ),
         values(
             0.5,
-            given=attended(5, 2, False, s=7),
+            given=attention_inputs(5, 2, False, s=7),
             of="out",
             name="not causal",
-            also={"with fewer keys": attended(6, 2, False, s=3)},
+            also={"with fewer keys": attention_inputs(6, 2, False, s=3)},
             axes="b h t d",
             missed=ONE_TILE,
         ),
         values(
             0.5,
-            given=attended(9, 2, std=70.0),
+            given=attention_inputs(9, 2, std=70.0),
             of="out",
             name="large scores",
             also={
-                "with larger scores": attended(8, 3, std=150.0),
-                "with scores far from 0, and close together": lifted(7, 3),
+                "with larger scores": attention_inputs(8, 3, std=150.0),
+                "with scores far from 0, and close together": shifted_scores(7, 3),
             },
             axes="b h t d",
             missed=ONE_TILE,
@@ -379,15 +286,15 @@ tiled_attention = exercise(
             of="lse",
             name="log-sum-exp",
             also={
-                "with more keys than queries": attended(3, 2, s=8),
-                "not causal": attended(5, 2, False, s=7),
-                "with scores far from 0, and close together": lifted(7, 3),
+                "with more keys than queries": attention_inputs(3, 2, s=8),
+                "not causal": attention_inputs(5, 2, False, s=7),
+                "with scores far from 0, and close together": shifted_scores(7, 3),
             },
             axes="b h t",
             missed=ONE_NUMBER,
         ),
-        Aspect("no tensor with t² entries", 0.5, no_square(), side=True),
-        Aspect("a whole tile at once", 0.5, whole_tiles(), side=True),
+        Aspect("no tensor with t² entries", 0.5, no_square(long_text, (12, 20), "tile"), side=True),
+        Aspect("a whole tile at once", 0.5, whole_part_at_once(many_keys, WHOLE_TILE), side=True),
         gradient(0.5, of="out"),
         input_left_alone(0.25),
         any_device(0.25),
@@ -435,43 +342,53 @@ tiled_backward = exercise(
     operators=SOFTMAX_OPERATORS,
     returns=OF_INPUTS,
     via=each_of(OF_INPUTS),
-    given=with_results(attended(6, 2)),
+    given=with_results(attention_inputs(6, 2)),
     aspects=(
         values(
             2,
             also={
-                "with a last tile that is shorter": with_results(attended(7, 3)),
-                "with tiles of one": with_results(attended(5, 1, b=1)),
-                "with a tile longer than the text": with_results(attended(4, 9)),
+                "with a last tile that is shorter": with_results(attention_inputs(7, 3)),
+                "with tiles of one": with_results(attention_inputs(5, 1, b=1)),
+                "with a tile longer than the text": with_results(attention_inputs(4, 9)),
                 "without batch and heads": with_results(case(*(normal(5, 4),) * 3, 2)),
             },
-            larger=with_results(large(2)),
+            larger=with_results(large_attention_inputs(2)),
             missed=ONE_PAIR,
         ),
         values(
             1,
-            given=with_results(attended(3, 2, s=8)),
+            given=with_results(attention_inputs(3, 2, s=8)),
             name="more keys than queries",
-            also={"for one query": with_results(attended(1, 3, s=7))},
+            also={"for one query": with_results(attention_inputs(1, 3, s=7))},
             missed=ONE_PAIR,
         ),
         values(
             0.5,
-            given=with_results(attended(5, 2, False, s=7)),
+            given=with_results(attention_inputs(5, 2, False, s=7)),
             name="not causal",
-            also={"with fewer keys": with_results(attended(6, 2, False, s=3))},
+            also={"with fewer keys": with_results(attention_inputs(6, 2, False, s=3))},
             missed=ONE_PAIR,
         ),
         values(
             0.5,
-            given=with_results(in_double(attended(7, 3, std=30.0))),
+            given=with_results(in_double(attention_inputs(7, 3, std=30.0))),
             name="large scores",
-            also={"with scores far from 0, and close together": with_results(in_double(lifted(7, 3)))},
+            also={"with scores far from 0, and close together": with_results(in_double(shifted_scores(7, 3)))},
             dtype=True,
             missed=ONE_PAIR,
         ),
-        Aspect("no tensor with t² entries", 0.75, no_square(with_results), side=True),
-        Aspect("a whole tile at once", 0.5, whole_tiles(with_results), side=True),
+        Aspect(
+            "no tensor with t² entries",
+            0.75,
+            no_square(lambda tile: with_results(long_text(tile)), (12, 20), "tile"),
+            side=True,
+        ),
+        Aspect(
+            "a whole tile at once",
+            0.5,
+            whole_part_at_once(lambda tile: with_results(many_keys(tile)), WHOLE_TILE),
+            side=True,
+        ),
         input_left_alone(0.5),
         any_device(0.25),
     ),

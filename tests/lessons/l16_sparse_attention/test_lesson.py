@@ -13,8 +13,10 @@ from helpers.data.recorded import recorded
 from helpers.data.toy import digits
 from helpers.exercises import load_lesson
 from helpers.exercises.aspects import Fault
+from helpers.exercises.attention_inputs import attention_inputs
 from helpers.exercises.draw import Draw
-from helpers.lessons.l16_sparse_attention.exercises import Operations, no_square, whole_chunks
+from helpers.exercises.operations import LONG, Operations, no_square, whole_part_at_once
+from helpers.lessons.l16_sparse_attention.exercises import WHOLE_CHUNK, gated
 from helpers.parts import linear_attention
 from helpers.training import patterns
 
@@ -37,7 +39,7 @@ def test_a_square_of_numpy_is_no_way_around_the_measure():
         return torch.from_numpy((q.numpy() @ k.mT.numpy()) @ v.numpy())
 
     with pytest.raises(Fault, match="out of PyTorch"):
-        no_square((6, 12), "w")(in_numpy, Draw("square"))
+        no_square(lambda w: attention_inputs(LONG, w, b=1, h=1), (6, 12), "w")(in_numpy, Draw("square"))
 
 
 def test_a_loop_over_positions_uses_no_chunks():
@@ -45,7 +47,7 @@ def test_a_loop_over_positions_uses_no_chunks():
         return linear_attention.recurrent_attention(q, k, v, log_g)
 
     with pytest.raises(Fault, match="Is there a loop over positions"):
-        whole_chunks(loop, Draw("chunks"))
+        whole_part_at_once(lambda size: gated(192, size, b=1, h=1), WHOLE_CHUNK)(loop, Draw("chunks"))
 
 
 def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():

@@ -12,7 +12,8 @@ from lesson_harness import numbers, printed
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.exercises.aspects import Fault
 from helpers.exercises.draw import Draw
-from helpers.lessons.l17_going_big.exercises import exchanged, no_square, whole_tiles, with_results
+from helpers.exercises.operations import no_square, whole_part_at_once
+from helpers.lessons.l17_going_big.exercises import WHOLE_TILE, exchanged, long_text, many_keys, with_results
 from helpers.parts import big, scaling, tiles
 
 SOURCE = sources(["17_going_big"])[0]
@@ -166,7 +167,7 @@ def test_attention_that_goes_row_by_row_uses_no_tiles():
         return torch.cat(rows, dim=-2), None
 
     with pytest.raises(Fault, match="loop over rows"):
-        whole_tiles()(row_by_row, Draw("tiles"))
+        whole_part_at_once(many_keys, WHOLE_TILE)(row_by_row, Draw("tiles"))
 
 
 def test_a_matrix_of_all_pairs_is_noticed_in_the_backward_pass_too():
@@ -174,7 +175,7 @@ def test_a_matrix_of_all_pairs_is_noticed_in_the_backward_pass_too():
         return (q @ k.mT).exp() @ v, k, v
 
     with pytest.raises(Fault, match="all pairs at once"):
-        no_square(with_results)(whole, Draw("square"))
+        no_square(lambda tile: with_results(long_text(tile)), (12, 20), "tile")(whole, Draw("square"))
 
 
 def test_a_worker_that_sums_whole_gradients_everywhere_is_told_so():
