@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from browsing import serving
+from rounded import rounded_copy
 
 from helpers.course import ROOT
 from helpers.data.sources import is_held_out, stdlib_sources
@@ -40,19 +41,6 @@ AWKWARD = [
 CODE = (
     "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = y\n\n    def __repr__(self):\n"
 )
-
-
-def rounded_copy(model: gpt2.GPT2) -> gpt2.GPT2:
-    """A copy of the model with the weights that the page has: rounded to int8, and multiplied out again."""
-    copy = gpt2.GPT2(model.config).eval()
-    weights = {}
-    for name, tensor in model.state_dict().items():
-        weights[name] = tensor
-        if tensor.dim() == 2:
-            integers, scales = pocket.as_int8(tensor)
-            weights[name] = integers * scales[:, None]
-    copy.load_state_dict(weights)
-    return copy
 
 
 @pytest.fixture(scope="module")

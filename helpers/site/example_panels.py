@@ -25,6 +25,7 @@ def wrong_answers() -> dict[str, Any]:
     return tomllib.loads((ROOT / "site" / "panels.toml").read_text(encoding="utf-8"))
 
 
+@functools.cache
 def judged(lesson: str, exercise: str, answer: str) -> Verdict:
     """The verdict of the check itself on an answer's code, with the shipped key."""
     namespace: dict = {"torch": torch, "math": math}

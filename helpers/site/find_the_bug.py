@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from helpers.authoring.build.lesson_source import Answers, Source
 from helpers.checking.check import Check
 from helpers.checking.show.panel import as_html
 from helpers.course import ROOT
 from helpers.exercises import load_lesson
-from helpers.notebooks import SETUP, as_released, grade_id
+from helpers.notebooks import as_released, grade_id
 from helpers.site import render
 from helpers.site.course_index import SiteLesson, anchor
 from helpers.site.example_panels import highlighted
@@ -47,15 +47,9 @@ class Bug:
 
     @property
     def panel(self) -> Markup:
-        """What the check says of it. (It is not told that the code is as it was given out, where it says only that.)"""
-        names: dict = {}
-        setup = next(cell for cell in self.lesson.notebook.cells if grade_id(cell) == SETUP)
-        imports: list[ast.stmt] = [
-            line for line in ast.parse(setup.source).body if isinstance(line, ast.Import | ast.ImportFrom)
-        ]
-        exec(compile(ast.Module(imports, []), "<imports>", "exec"), names)
-        exec(compile(self.source, "<answer>", "exec"), names)
-        return Markup(as_html(Check(load_lesson(self.lesson.name)).verdict(self.exercise, names[self.exercise])))
+        """The panel of its check, which does not see the cell: of an unchanged one it would say only that."""
+        answer = Answers(Source(self.lesson.name, self.lesson.folder)).made_of(self.exercise, self.source)
+        return Markup(as_html(Check(load_lesson(self.lesson.name)).verdict(self.exercise, answer)))
 
     @property
     def address(self) -> str:
@@ -67,13 +61,13 @@ def bugs(lessons: Sequence[SiteLesson]) -> list[Bug]:
     """The bugs of site/find_the_bug.toml in these lessons."""
     by_name = {lesson.name: lesson for lesson in lessons}
     found: list[Bug] = []
-    for told in tomllib.loads(FILE.read_text(encoding="utf-8"))["bug"]:
-        if told["lesson"] not in by_name:
+    for entry in tomllib.loads(FILE.read_text(encoding="utf-8"))["bug"]:
+        if entry["lesson"] not in by_name:
             continue
-        choices = [(with_code(text), with_code(reply), k == 0) for k, (text, reply) in enumerate(told["choices"])]
+        choices = [(with_code(text), with_code(reply), k == 0) for k, (text, reply) in enumerate(entry["choices"])]
         at = RIGHT_AT[len(found) % len(RIGHT_AT)]
         ordered = [*choices[1 : at + 1], choices[0], *choices[at + 1 :]]
-        found.append(Bug(by_name[told["lesson"]], told["exercise"], with_code(told["saw"]), ordered))
+        found.append(Bug(by_name[entry["lesson"]], entry["exercise"], with_code(entry["saw"]), ordered))
     return found
 
 

@@ -27,14 +27,15 @@ WIDTH, HEIGHT, GROUND = 720, 230, 190  # of the drawing; GROUND is where the arc
 LETTER = 0.6  # the width of a letter of a monospaced font, in its size
 
 
-@functools.cache
 def english() -> tuple[gpt2.GPT2, Tokenizer]:
     """The small GPT-2 that writes English, and its tokenizer."""
-    return gpt2.load(POCKET_ENGLISH).eval(), Tokenizer.from_folder(POCKET_ENGLISH)
+    return pocket_export.pocket(POCKET_ENGLISH)
 
 
-def heads_that_copy(scores: list[list[float]]) -> list[tuple[int, int]]:
-    """The (block, head) whose induction score is COPIES or more."""
+@functools.cache
+def heads_that_copy() -> list[tuple[int, int]]:
+    """The (block, head) of the model whose induction score is COPIES or more."""
+    scores = pocket_export.scores(english()[0])["induction"]
     return [(block, h) for block, row in enumerate(scores) for h, score in enumerate(row) if score >= COPIES]
 
 
@@ -47,8 +48,7 @@ def state(off: bool) -> dict:
     """
     model, tokenizer = english()
     ids = torch.tensor([tokenizer.encode(TEXT)])
-    copying = heads_that_copy(pocket_export.scores(model)["induction"])
-    with torch.no_grad(), gpt2.switched_off(model, *(copying if off else [])):
+    with torch.no_grad(), gpt2.switched_off(model, *(heads_that_copy() if off else [])):
         weights = model.attention_weights(ids)[:, 0].flatten(0, 1)  # (depth · h, t, t)
         chances = model(ids)[0, -1].softmax(dim=-1)
     best = chances.topk(SHOWN).indices.tolist()
@@ -66,17 +66,27 @@ def tokens() -> list[str]:
     return [tokenizer.decode([i]) for i in tokenizer.encode(TEXT)]
 
 
-def told() -> dict:
-    """All that hero.js needs for TEXT before it has a model."""
+def precomputed() -> dict:
+    """All that hero.js needs for TEXT before it has a model, and the numbers that it draws by."""
     h = english()[0].config.h
-    copying = [block * h + head for block, head in heads_that_copy(pocket_export.scores(english()[0])["induction"])]
     return {
         "text": TEXT,
         "tokens": tokens(),
         "h": h,
-        "copying": copying,
+        "copying": [block * h + head for block, head in heads_that_copy()],
         "on": state(off=False),
         "off": state(off=True),
+        "drawing": {
+            "COPIES": COPIES,
+            "SHOWN": SHOWN,
+            "LAYERS": LAYERS,
+            "WEAK": WEAK,
+            "FAINT": FAINT,
+            "WIDTH": WIDTH,
+            "HEIGHT": HEIGHT,
+            "GROUND": GROUND,
+            "LETTER": LETTER,
+        },
     }
 
 
@@ -124,14 +134,14 @@ def arc(start: float, end: float, weight: float, strength: float) -> str:
 
 def figure() -> str:
     """The whole figure, as HTML on one line: a blank line would end it in Markdown."""
-    about = told()
-    after = about["off"]["chances"][0][1]
+    data = precomputed()
+    after = data["off"]["chances"][0][1]
     html = render(
         "hero.html.j2",
-        told=json.dumps(about, ensure_ascii=False, separators=(",", ":")),
+        precomputed=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
         drawing=Markup(drawing()),
-        chances=about["on"]["chances"],
-        count=len(about["copying"]),
+        chances=data["on"]["chances"],
+        count=len(data["copying"]),
         after="under 0.1 %" if after < 0.001 else f"{100 * after:.1f} %",
         text=TEXT,
     )

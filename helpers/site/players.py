@@ -14,8 +14,9 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from helpers.data.model_files import POCKET_ENGLISH
 from helpers.players import BY_HAND, SCRIPTS, STYLE, still
-from helpers.site import hero, pocket_export, switches
+from helpers.site import pocket_export, switches
 
 CALL = re.compile(r'^show_player\("([\w-]+)"\)$', re.MULTILINE)
 
@@ -40,7 +41,7 @@ def write_files(folder: Path) -> None:
     """Write what players load into _static/players: styles and scripts, and what they fetch on a click."""
     shutil.copytree(BY_HAND, folder / "by-hand", ignore=shutil.ignore_patterns("frame.js"), dirs_exist_ok=True)
     pocket_export.export(folder / "pocket", *pocket_export.pocket())
-    pocket_export.export(folder / "pocket-english", *hero.english())
+    pocket_export.export(folder / "pocket-english", *pocket_export.pocket(POCKET_ENGLISH))
     switches.write_panels(folder / "switches")
 
 

@@ -87,6 +87,6 @@ def scores(model: gpt2.GPT2) -> dict[str, list[list[float]]]:
 
 
 @functools.cache
-def pocket() -> tuple[gpt2.GPT2, Tokenizer]:
-    """The model and the tokenizer that come with the course."""
-    return gpt2.load(POCKET).eval(), Tokenizer.from_folder(POCKET)
+def pocket(folder: Path = POCKET) -> tuple[gpt2.GPT2, Tokenizer]:
+    """A model and a tokenizer that come with the course; by default the one that writes Python."""
+    return gpt2.load(folder).eval(), Tokenizer.from_folder(folder)

@@ -17,6 +17,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from helpers.checking.judge.verdicts import Verdict
 from helpers.checking.show.panel import as_html
 from helpers.course import ROOT, write_whole
 from helpers.notebooks import check_id, grade_id
@@ -62,6 +63,10 @@ class SwitchedAnswer:
         codes = {part.name: part.choices[k] for part, k in zip(self.parts, choice, strict=True)}
         return {name: code.format(**codes) for name, code in codes.items()}
 
+    def verdict(self, choice: Choice) -> Verdict:
+        """What the check says of it."""
+        return judged(self.lesson, self.exercise, self.code(choice))
+
     def figure(self) -> str:
         """The <figure> that a page shows, and the examples for a page without scripts."""
         code = highlighted(self.answer.format(**{part.name: f"switch_{part.name}" for part in self.parts}))
@@ -69,44 +74,41 @@ class SwitchedAnswer:
             button = f'<button type="button" class="switch" data-part="{name}">{escape(text)}</button>'
             code = code.replace(f"switch_{name}", button)
         about = [{"name": part.name, "what": part.what, "choices": part.choices} for part in self.parts]
-        told = escape(json.dumps({"parts": about, "start": self.start}, ensure_ascii=False))
-        panel = as_html(judged(self.lesson, self.exercise, self.code(self.start)))
+        data = escape(json.dumps({"parts": about, "start": self.start}, ensure_ascii=False))
+        panel = as_html(self.verdict(self.start))
         others = "".join(shown(self.lesson, self.exercise, self.code(choice)) for choice in self.examples)
         count, right = len(self.combinations()), len(self.right())
         solved = "One of them earns" if right == 1 else f"{right} of them earn"
         goal = f"{count} answers are in it. {solved} all points."
         return (
             f'<figure class="panel-shown switched" data-player="switches" data-exercise="{self.exercise}"'
-            f' data-switches="{told}">{code}<p class="scripted goal" aria-live="polite">Press an underlined part to'
+            f' data-switches="{data}">{code}<p class="scripted goal" aria-live="polite">Press an underlined part to'
             f' switch it: {goal}</p><div class="panel" aria-live="polite">{panel}</div></figure>'
             f'<div class="unscripted">{others}</div>'
         )
 
     def right(self) -> list[Choice]:
         """The combinations that earn all points."""
-        return [choice for choice in self.combinations() if _earns_all(self, choice)]
+        verdicts = {choice: self.verdict(choice) for choice in self.combinations()}
+        return [choice for choice, verdict in verdicts.items() if verdict.points == verdict.out_of]
 
     def panels(self) -> dict[str, str]:
         """The panel of each combination by its choices, such as "0,1,2,0"."""
-        return {
-            ",".join(map(str, choice)): as_html(judged(self.lesson, self.exercise, self.code(choice)))
-            for choice in self.combinations()
-        }
+        return {_key(choice): as_html(self.verdict(choice)) for choice in self.combinations()}
 
 
-@functools.cache
-def _earns_all(answer: SwitchedAnswer, choice: Choice) -> bool:
-    verdict = judged(answer.lesson, answer.exercise, answer.code(choice))
-    return verdict.points == verdict.out_of
+def _key(choice: Choice) -> str:
+    """As JavaScript makes a string of an array."""
+    return ",".join(map(str, choice))
 
 
 @functools.cache
 def switched_answer() -> SwitchedAnswer:
     """What site/switches.toml describes."""
-    told = tomllib.loads(SWITCHES.read_text(encoding="utf-8"))
-    parts = tuple(Part(one["name"], one["what"], tuple(one["choices"])) for one in told["part"])
-    examples = tuple(map(tuple, told["examples"]))
-    return SwitchedAnswer(told["lesson"], told["exercise"], told["answer"], parts, tuple(told["start"]), examples)
+    table = tomllib.loads(SWITCHES.read_text(encoding="utf-8"))
+    parts = tuple(Part(one["name"], one["what"], tuple(one["choices"])) for one in table["part"])
+    examples = tuple(map(tuple, table["examples"]))
+    return SwitchedAnswer(table["lesson"], table["exercise"], table["answer"], parts, tuple(table["start"]), examples)
 
 
 def write_panels(folder: Path) -> None:
@@ -118,12 +120,11 @@ def write_panels(folder: Path) -> None:
     by_choice = answer.panels()
     panels = list(dict.fromkeys(by_choice.values()))
     places = {choice: panels.index(panel) for choice, panel in by_choice.items()}
-    right = [",".join(map(str, choice)) for choice in answer.right()]
-    told = {"places": places, "panels": panels, "right": right}
+    data = {"places": places, "panels": panels, "right": [_key(choice) for choice in answer.right()]}
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(
         folder / f"{answer.exercise}.js",
-        f'(window.SWITCHED ??= {{}})["{answer.exercise}"] = {json.dumps(told, ensure_ascii=False)};\n',
+        f'(window.SWITCHED ??= {{}})["{answer.exercise}"] = {json.dumps(data, ensure_ascii=False)};\n',
     )
 
 

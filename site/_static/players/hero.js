@@ -5,12 +5,9 @@
 
 (() => {
   const HERE = document.currentScript.src;
-  const LAYERS = ["blue", "orange", "green", "purple"]; // as in hero.py, and so are the next five lines
-  const COPIES = 0.1;
-  const SHOWN = 4;
-  const WEAK = 0.14;
-  const FAINT = 0.3;
-  const [WIDTH, HEIGHT, GROUND, LETTER] = [720, 230, 190, 0.6];
+  const BOX = document.querySelector('[data-player="hero"]');
+  const PRECOMPUTED = JSON.parse(BOX.dataset.precomputed); // of the first text, with no model
+  const { COPIES, SHOWN, LAYERS, WEAK, FAINT, WIDTH, HEIGHT, GROUND, LETTER } = PRECOMPUTED.drawing; // as in hero.py
   const LONGEST = { true: 46, false: 84 }; // letters of text in the picture, on a narrow screen and on a wide one
   const FOLDERS = { english: "pocket-english", python: "pocket" };
   const BEGINNINGS = { python: "for name in names:\n    if not " };
@@ -23,8 +20,7 @@
   class Hero {
     constructor(box) {
       this.box = box;
-      this.told = JSON.parse(box.dataset.told); // of the first text, with no model
-      for (const [name, selector] of Object.entries({ stage: ".stage", next: ".next", toggle: ".off", play: ".play", text: "textarea", choice: "select", button: ".write", link: ".link", heads: ".heads", line: ".told" })) {
+      for (const [name, selector] of Object.entries({ stage: ".stage", next: ".next", toggle: ".off", play: ".play", text: "textarea", choice: "select", button: ".write", link: ".link", heads: ".heads", line: ".status" })) {
         this[name] = box.querySelector(selector);
       }
       this.head = -1; // the head that is shown alone; -1: all, the strongest of each layer
@@ -43,7 +39,7 @@
         });
       }
       this.stage.addEventListener("pointerleave", () => this.show(-1));
-      this.makeHeads(LAYERS.length, this.told.h);
+      this.makeHeads(LAYERS.length, PRECOMPUTED.h);
       this.draw();
       this.fromAddress();
       addEventListener("hashchange", () => this.fromAddress());
@@ -56,17 +52,17 @@
       if (!asked.has("text") && !asked.has("model")) return off ? this.switchOff(this.named(off)) : undefined;
       this.play.open = true;
       if (FOLDERS[asked.get("model")]) this.choice.value = asked.get("model");
-      this.text.value = asked.get("text") ?? BEGINNINGS[this.choice.value] ?? this.told.text;
+      this.text.value = asked.get("text") ?? BEGINNINGS[this.choice.value] ?? PRECOMPUTED.text;
       this.typed().then(() => off && this.switchOff(this.named(off)));
     }
 
     named(off) {
-      const { h } = this.told;
+      const { h } = PRECOMPUTED;
       return off === "1" ? this.copying() : off.split(",").map((name) => name.split(".").map(Number)).filter(([, head]) => head >= 0).map(([block, head]) => block * h + head);
     }
 
     async copyLink() {
-      const { h } = this.told, state = new URLSearchParams({ text: this.text.value });
+      const { h } = PRECOMPUTED, state = new URLSearchParams({ text: this.text.value });
       if (this.off.size) state.set("off", [...this.off].map((at) => `${Math.floor(at / h)}.${at % h}`).join(","));
       if (this.choice.value !== "english") state.set("model", this.choice.value);
       const address = `${location.href.split("#")[0]}#${state}`;
@@ -106,12 +102,12 @@
     }
 
     copying() {
-      return this.loaded?.copying ?? this.told.copying;
+      return this.loaded?.copying ?? PRECOMPUTED.copying;
     }
 
     async choose(name) {
       this.stop();
-      if (name in BEGINNINGS && this.text.value === this.told.text) this.text.value = BEGINNINGS[name];
+      if (name in BEGINNINGS && this.text.value === PRECOMPUTED.text) this.text.value = BEGINNINGS[name];
       this.off.clear();
       await this.typed();
     }
@@ -165,6 +161,7 @@
     read(ids, anew = false) {
       const { reader, model } = this.loaded;
       let same = 0;
+      if (!anew) this.likeliest = undefined; // it is that of all heads, for the text before
       while (!anew && same < Math.min(reader.ids.length, ids.length) && reader.ids[same] === ids[same]) same++;
       reader.keep(same);
       for (const id of ids.slice(same, model.t_max)) reader.read(id);
@@ -176,7 +173,7 @@
     /* What is to be drawn: tokens, the weight of a head on s at t, the likeliest next tokens. */
     state() {
       if (!this.loaded) {
-        const { tokens, on, off } = this.told;
+        const { tokens, on, off } = PRECOMPUTED;
         const { looks, chances } = this.off.size ? off : on;
         return { tokens, weight: (at, t, s) => looks[at][t - 1][s] / 100, chances };
       }
@@ -201,7 +198,7 @@
     }
 
     draw(shown = this.head) {
-      const { tokens, weight, chances } = this.state(), h = this.told.h, last = tokens.length - 1;
+      const { tokens, weight, chances } = this.state(), h = PRECOMPUTED.h, last = tokens.length - 1;
       const longest = LONGEST[this.stage.clientWidth < 520];
       const parts = tokens.map((token) => token.replaceAll("\n", "↵").replaceAll("\t", "→"));
       let from = last, letters = 0;
@@ -291,5 +288,5 @@
     }
   }
 
-  for (const box of document.querySelectorAll('[data-player="hero"]')) new Hero(box);
+  new Hero(BOX);
 })();
