@@ -3,8 +3,8 @@
 The model of `helpers.training.pocket_gpt2`, trained on Jane Austen's six novels, which are text files in the data
 folder, austen/*.txt. Every twentieth chapter is held out. Blocks, positions and the tokens that both vocabularies share
 start as the Python model's: from nothing, 1,800 steps on the novels brought no head that copies. Four megabytes are
-read some six times: dropout keeps the model from learning them by heart. About half an hour on two cores. A stopped
-training goes on from its last checkpoint.
+read some nine times, echoes included: dropout keeps the model from learning them by heart. About half an hour on two
+cores. A stopped training goes on from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def main() -> None:
     shared = start_from_python(model, tokenizer)
     settings = settings_of(model, n=config.n, **pocket.MODEL, dropout=DROPOUT, **pocket.recipe(steps, decay=DECAY))
     settings["start"] = f"the Python model's blocks and positions, and its rows of {shared:,} shared tokens"
+    settings["positions"] = "a learned table, which starts as the Python model's"
     record = Record("pocket_austen", about(train, held_out, train_ids, held_ids), settings)
     checkpoint = pocket.checkpoint_for(record, options.to)
     per_byte = (len(held_ids) - 1) / record.data["held_out_bytes"]

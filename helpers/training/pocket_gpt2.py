@@ -75,9 +75,9 @@ def along(line: Line, step: int, steps: int) -> float:
     return first + (last - first) * (min(at, end) - start) / (end - start)
 
 
-def echo_share(step: int, steps: int, line: Line = ECHO_LINE) -> float:
+def echo_share(step: int, steps: int) -> float:
     """The share of windows that hold an echo at a step."""
-    return along(line, step, steps)
+    return along(ECHO_LINE, step, steps)
 
 
 def rate_share(step: int, steps: int, warmup: int) -> float:
@@ -85,15 +85,13 @@ def rate_share(step: int, steps: int, warmup: int) -> float:
     return min((step + 1) / warmup, 1.0) * along(RATE_LINE, step, steps)
 
 
-def windows(
-    train: torch.Tensor, n: int, step: int, steps: int, echoes: Line = ECHO_LINE
-) -> tuple[torch.Tensor, torch.Tensor]:
+def windows(train: torch.Tensor, n: int, step: int, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The batch of a step: inputs and targets, (BATCH, t_max). The same for the same step, whatever came before it."""
     generator = torch.Generator().manual_seed(step)
     inputs, targets = sample_batch(train, BATCH, MODEL["t_max"], generator)
     rows = torch.cat([inputs, targets[:, -1:]], dim=1)  # (BATCH, t_max + 1)
     known = torch.ones_like(rows, dtype=torch.bool)
-    for row in (torch.rand(BATCH, generator=generator) < echo_share(step, steps, echoes)).nonzero()[:, 0].tolist():
+    for row in (torch.rand(BATCH, generator=generator) < echo_share(step, steps)).nonzero()[:, 0].tolist():
         rows[row], known[row] = with_echo(rows[row], n, generator)
     return rows[:, :-1], rows[:, 1:].masked_fill(~known[:, 1:], UNPREDICTABLE)
 
@@ -309,7 +307,7 @@ def look(model: gpt2.GPT2, held_out: torch.Tensor, per_byte: float, count: int =
 ##### The run
 
 
-def recipe(steps: int, echoes: Line = ECHO_LINE, decay: float = DECAY) -> dict:
+def recipe(steps: int, decay: float = DECAY) -> dict:
     """What a record says of the training's settings."""
     return {
         "batch": BATCH,
@@ -323,7 +321,7 @@ def recipe(steps: int, echoes: Line = ECHO_LINE, decay: float = DECAY) -> dict:
         "schedule": f"lines through {RATE_LINE} (step, share of the rate), {WARMUP} steps of warm-up",
         "positions": f"a learned table, which starts as sinusoids times {POSITIONS}",
         "echoes": "some windows have a stretch that comes again (of the text itself, or of random tokens); lines"
-        f" through {echoes} (step, share of the windows)",
+        f" through {ECHO_LINE} (step, share of the windows)",
         "threads": "two, each with half of a batch",
     }
 

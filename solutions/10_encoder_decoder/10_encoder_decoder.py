@@ -73,7 +73,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # - **familiar** numbers are new, but similar numbers were in the training set;
 # - **recombined** numbers have *seventy* before *thousand*, as in *seventy one thousand and five*. No training number
-#   does. All the words are known, and so is *seventy* at the end of a number.
+#   does. All the words are known, and so is *seventy* among the last three digits.
 
 # %% tags=["nbval-check-output"]
 def recombined(pair):
@@ -719,8 +719,8 @@ print(f"after 160 steps: {sum(whole) / len(whole):.0%} of the numbers are right"
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Familiar numbers, one training. One wrong word makes the whole number wrong, so early in training
-# long numbers fail.
+# **How to read it.** Familiar numbers, one training. One wrong word makes the whole number wrong, and a long number has
+# more words to get wrong: early in training most numbers fail, and six digits fail most.
 #
 # </div>
 
@@ -1048,8 +1048,7 @@ for sample in run["samples"]:
 #
 # 1. Extend every beam by every token: beams × n candidates, each with its beam's score plus the token's.
 # 2. Keep the `width` candidates with the highest totals, whichever beams they come from.
-# 3. A beam that writes the stop token leaves the search with its score, and takes its place with it: from then on the
-#    width is one smaller.
+# 3. A beam that writes the stop token is finished: it is set aside with its score, and the width shrinks by one.
 # 4. When no place is left, or the limit is reached, the best score wins, among the finished beams and those still
 #    growing.
 #
@@ -1182,7 +1181,7 @@ print(f"{shown[0]}  ->  {shown[1]}; greedily: {translate(early, [shown])[0]}")
 # ## What you can do now
 #
 # You can write the three masks of a model with two sequences; build the transformer of 2017 and train it with teacher
-# forcing; write with it greedily or with several beams; test by hiding words what a translation depends on; say why a
+# forcing; write with it greedily or with several beams; test what a translation depends on by hiding words; say why a
 # loss with smoothed labels does not go to 0; and tell a search error from a model error.
 #
 # **Two questions to think about**

@@ -84,9 +84,9 @@ plt.show()
 #
 # </div>
 #
-# **The more merges, the fewer tokens, and what was frequent in the training text is whole first.** With its space,
-# *exception* is one token of the small model, and *Zürich* is six. This BERT, which learns its pieces in another way
-# ([lesson 14](../14_bert/14_bert.ipynb)), drops capitals and accents.
+# **The more merges, the fewer tokens, and the words most frequent in the training text become single tokens first.**
+# With its space, *exception* is one token of the small model, and *Zürich* is six. This BERT, which learns its pieces
+# in another way ([lesson 14](../14_bert/14_bert.ipynb)), drops capitals and accents.
 
 # %% [markdown]
 # ## From text to bytes

@@ -288,7 +288,8 @@ check(GPT2)
 # %% [markdown]
 # Is anything missing? Count your class's parameters in the four published sizes, on PyTorch's `meta` device, where
 # tensors have shapes but take no memory. The paper says 117M, 345M, 762M and 1542M (its table 2); OpenAI has since
-# noted [in the repository](https://github.com/openai/gpt-2) that the first counts were wrong. Nothing is missing.
+# noted [in the repository](https://github.com/openai/gpt-2) that the first counts were wrong, and calls its models
+# 124M, 355M, 774M and 1558M.
 
 # %% tags=["nbval-check-output"]
 for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
@@ -832,8 +833,8 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **With a cache, the next token costs nearly the same at any length.** Recorded, not run here: the time of one core for
-# one more token, for a GPT-2 of the smallest published size with random weights.
+# **With a cache, the next token costs nearly the same after one token as after hundreds.** Recorded, not run here: the
+# time of one core for one more token, for a GPT-2 of the smallest published size with random weights.
 #
 # </div>
 #
@@ -847,12 +848,12 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # another. An [induction head](../../site/glossary.md#induction-head), at the second *A* of *A B … A*, looks at the *B*,
 # and so can copy it ([Olsson et al.,
 # 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). It needs help: the
-# embedding of B does not say what came before it. Two heads do it together:
+# embedding of B does not say what came before it. Two heads do it together (an arrow points at what is looked at):
 #
 # ```text
 #                  A      B      …      A      → B
 #
-# an early block   A ───→ B                       a previous-token head writes "after A" into B
+# an early block   A ←─── B                       a previous-token head writes "after A" into B
 # a later block           B ←────────── A         "what came after A?": an induction head finds B
 # ```
 
@@ -940,7 +941,8 @@ plt.show()
 # </div>
 #
 # These heads had help: repetitions were part of the training, in half of the windows at first and in fewer later. In
-# large models trained on ordinary text they form by themselves, early and within a short span of the training.
+# large models trained on ordinary text they form by themselves, early and within a short span of the training ([Olsson
+# et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
 #
 # A score says only where a head looks. To find out what it *does*, switch it off: set its output to zero, and look at
 # the loss on random tokens, on their first and on their second appearance.
@@ -990,9 +992,11 @@ check.prediction("switched_off_head", switched_off_head)
 # The first time, random tokens cannot be predicted; the second time they can be copied. Several heads look at the right
 # place, so losing the strongest one hardly matters; without all nine, copying fails (last row). And all of them depend
 # on the previous-token head: without it, no head looks at the right place any more (last column; a head that is off
-# still looks). Ordinary code needs that head less (third column). This is one model.
+# still looks). Ordinary code needs that head less (third column). Copying fails without one other head of the first
+# block, too ([Measured further](../../site/further.md#lesson-12)), so this table alone does not single it out. This is
+# one model.
 #
-# To find out what the parts of a trained model do is the business of *mechanistic interpretability*, and of lesson 19.
+# Finding out what the parts of a trained model do is called *mechanistic interpretability*. Lesson 19 is about it.
 #
 # ## The real one
 #
@@ -1004,13 +1008,13 @@ check.prediction("switched_off_head", switched_off_head)
 # 3). From the smallest to the largest, perplexity on WikiText-103 falls from 37.50 to 17.48, and bits per byte on
 # enwik8 from 1.16 to 0.93. The best models before, which were trained on these data sets, had 18.3 and 0.99.
 #
-# **What they write.** The largest got two sentences about unicorns in the Andes that speak perfect English. The best of
-# ten tries begins ([OpenAI, 2019](https://openai.com/blog/better-language-models/)):
+# **What they write.** The largest was given two sentences: unicorns have been found in the Andes, and they speak
+# perfect English. The best of ten tries begins ([OpenAI, 2019](https://openai.com/blog/better-language-models/)):
 #
 # > The scientist named the population, after their distinctive horn, Ovid's Unicorn. These four-horned, silver-white
 # > unicorns were previously unknown to science.
 #
-# Four horns, on a unicorn. The smallest one gets into a loop if it always takes the most probable token. The
+# Four horns, on a unicorn. The smallest model gets into a loop if it always takes the most probable token. The
 # continuation of *I enjoy walking with my cute dog* by 40 tokens was published by Patrick von Platen ([How to generate
 # text, 2020](https://huggingface.co/blog/how-to-generate)):
 #
@@ -1061,9 +1065,9 @@ for run, unit in ((recorded("pocket_austen"), "chapters"),
 #
 # ## What you can do now
 #
-# You can build GPT-2 and translate a published weights file; show, stage by stage, that your model computes the
-# published one; measure what an error costs; write with a cache, and say why the causal mask makes that possible; and
-# find out what a head does by switching it off.
+# You can build GPT-2 and translate a published weights file; show, stage by stage, that your model computes what
+# another program computes; measure what an error costs; write with a cache, and say why the causal mask makes that
+# possible; and find out what a head does by switching it off.
 #
 # **Two questions to think about**
 #

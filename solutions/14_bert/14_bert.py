@@ -199,8 +199,8 @@ print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 # BERT's vocabulary has 30,522 entries. A word that is not one of them is cut into **WordPieces**: first the longest
 # entry that the word begins with, then the longest entry that the rest begins with, and so on. A piece inside a word is
 # marked with `##`, so that *able* alone and *able* at the end of a word are two entries. If no piece fits the rest, the
-# *whole word* becomes `[UNK]`: this is greedy, and never goes back to a shorter piece. Such a vocabulary is learned by
-# joining pairs, much as in lesson [11](../11_tokens/11_tokens.ipynb) ([Schuster and Nakajima,
+# *whole word* becomes `[UNK]`. The search is greedy: it never goes back. Such a vocabulary is learned by joining pairs,
+# much as in lesson [11](../11_tokens/11_tokens.ipynb) ([Schuster and Nakajima,
 # 2012](https://research.google/pubs/japanese-and-korean-voice-search/)).
 
 # %% [markdown]
@@ -377,7 +377,7 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 # </div>
 #
 # The loss is the mean cross-entropy over the chosen tokens. In PyTorch the mean over nothing is 0/0, and one batch
-# without a chosen token has the loss NaN, and so has every average that includes it.
+# without a chosen token makes the loss NaN, and with it every average that includes that batch.
 
 # %% [markdown]
 # <div class="card">
@@ -651,9 +651,9 @@ for text in ("[MASK] the plot is slow, the cast is good",
 #
 # Can you search with the mean vectors of a model that has learned hidden words? Here is a test with a clear right
 # answer. The texts are numbers in words, as in [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb). For each of
-# 200 English numerals, find the German one of the same number. All have four different digits from 2 to 9, and they
-# come in twos, such as 2,345 and 3,245: the same words in another order. The model learns hidden words on the other
-# numbers, in both languages.
+# 200 English numerals, find the German one of the same number. All have four different digits from 2 to 9, and each has
+# a twin with its first two digits swapped, such as 2,345 and 3,245: the same words in another order. The model learns
+# hidden words on the other numbers, in both languages.
 
 # %% tags=["hide-input"]
 twos = [(1000 * a + 100 * b + 10 * c + d, 1000 * b + 100 * a + 10 * c + d)
@@ -708,10 +708,10 @@ print(f"right one found among {2 * len(tested)}: {recall(speaker)[0]:.1%};"
 #
 # ## Which belongs to which
 #
-# A **contrastive loss** says it. Take b pairs of texts that belong together, with vectors $u_i$ and $v_i$. Each $u_i$
-# has to find its partner among all b vectors $v_j$; the b − 1 others in the batch serve as **in-batch negatives**
-# ([Henderson et al., 2017](https://arxiv.org/abs/1705.00652)). So there is no need to label what does *not*
-# belong together. The scores are cosines, divided by a temperature τ:
+# A **contrastive loss** supplies what was missing: which texts belong together. Take b pairs of texts that belong
+# together, with vectors $u_i$ and $v_i$. Each $u_i$ has to find its partner among all b vectors $v_j$; the b − 1 others
+# in the batch serve as **in-batch negatives** ([Henderson et al., 2017](https://arxiv.org/abs/1705.00652)). So there is
+# no need to label what does *not* belong together. The scores are cosines, divided by a temperature τ:
 #
 # $$s_{ij} = \frac{\cos(u_i, v_j)}{\tau}, \qquad
 # L = -\frac{1}{2b} \sum_i \left[ \log \frac{e^{s_{ii}}}{\sum_j e^{s_{ij}}}
@@ -766,9 +766,9 @@ check(contrastive_loss)
 
 # %% [markdown]
 # Now the model learns from 64 pairs at a time, English and German, with your loss. A baseline that cannot read the
-# order is trained in the same way: the mean of word vectors, without any block. The order is put to a hard test. Each
-# tested numeral has a **hard negative** among the 200, one that is easily taken for its partner: the number of the same
-# words.
+# order is trained in the same way: the mean of word vectors, without any block. The test is hard on word order. Each
+# tested numeral has a **hard negative** among the 200, one that is easily taken for its partner: the number with the
+# same words in another order.
 
 # %%
 class MeanOfWords(nn.Module):
@@ -807,7 +807,7 @@ for k, (name, hatch) in enumerate(pools):
 ax.set_yticks(range(len(found)), list(found))
 ax.invert_yaxis()
 ax.set(xlabel="German numeral found (%)", xlim=(0, 112),
-       title="Only BERT tells the order of the words apart")
+       title="Only the contrastive BERT tells two orders apart")
 ax.legend(loc="upper right", fontsize=8)
 plt.show()
 for name, (among_all, without) in found.items():
@@ -936,9 +936,9 @@ check.prediction("closer_pair", closer_pair)
 #
 # For a task of your own, you can put a new layer on the model's vectors and *freeze* the rest, or train all of it
 # briefly: **fine-tuning**, with 2 to 4 passes over the data at a small learning rate ([Devlin et al.,
-# 2019](https://arxiv.org/abs/1810.04805), section A.3). That makes a copy of the whole model for each task. **LoRA**
-# ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)), low-rank adaptation, freezes a matrix W and learns an *update*
-# that is added to it:
+# 2019](https://arxiv.org/abs/1810.04805), section A.3). Training all of it leaves a whole copy of the model for each
+# task. **LoRA** ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)), low-rank adaptation, freezes a matrix W and
+# learns an *update* that is added to it:
 #
 # $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
 #

@@ -106,7 +106,7 @@ def draw_right(learned, title, every=5):
         print(f"{name:>12}: {right[-20:].mean():.3f} right in the last 20 steps;"
               f" guessing: {1 / PASSKEYS:.3f}")
 
-draw_right(learned, "Behind the border of its window, the model can only guess")
+draw_right(learned, "Beyond the border of its window, the model can only guess")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -521,7 +521,7 @@ def remember_and_answer(told, asking):
 learned["window of 8 and a memory"] = train_on_passkeys(model, remember_and_answer)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The figure from the beginning with a third curve. With a window of 8 and a memory, the curve rises steeply too, a little before that of the window of 16, and is at 1 in the second half. The curve of the window of 8 alone stays at the line of guessing."}}
-draw_right(learned, "With a memory, the passkey is found behind the border")
+draw_right(learned, "With a memory, the passkey is found beyond the border")
 
 # %% [markdown]
 # <div class="figure-caption">

@@ -79,11 +79,12 @@ plots.diagrams.llama_block()
 #
 # </div>
 #
-# The five are the norm, the network, the missing biases, the positions, and the sharing of keys and values. **The
-# norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the standard
-# deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which of these
-# steps are needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its squares, with
-# a small ε under the root.
+# The five are the norm, the network, the missing biases, the positions, and the sharing of keys and values.
+#
+# **The norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the
+# standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
+# of these steps are needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its
+# squares, with a small ε under the root.
 #
 # It has no mean and no bias, only a learned weight γ for each component. The class below has a bug from a published
 # training library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). No error was raised,
@@ -94,9 +95,9 @@ plots.diagrams.llama_block()
 #
 # **Exercise 1 · `RMSNorm`** &nbsp; fix · ★☆☆ · 5 minutes · 3 points
 #
-# Mend the class. Whatever the size of x, the mean square of the output (before the weight) is 1, or a little less where
-# ε matters. The norm is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
-# `finished_norm` here.
+# Mend the class. Unless x is so small that ε matters, the mean square of the output (before the weight) is 1. The norm
+# is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or `finished_norm`
+# here.
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
@@ -219,8 +220,8 @@ check(SwiGLU)
 # $$\omega_j = \theta^{-2j/d}, \qquad j = 0, \dots, d/2 - 1 .$$
 #
 # Lesson 6 took θ = 10,000. Llama 3 takes 500,000 ([2024](https://arxiv.org/abs/2407.21783), section 3.2), "to better
-# support longer contexts". The number stands in a file of settings. A model that is loaded with another one still runs,
-# and its angles are wrong. What does θ change?
+# support longer contexts". The number stands in a file of settings. Load the weights with another θ and the model still
+# runs, with wrong angles. What does θ change?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, each with a line for θ = 10,000 and one for 500,000. Left, wavelength against pair, logarithmic: both begin at 6 positions; the lines part, and end near fifty thousand and two and a half million. A dotted line at the window is crossed by the first line after three quarters of the pairs, by the second after half. Right, the mean cosine against distance, logarithmic: both fall from 1; from a distance of a few tens on, the line for 500,000 is above the other nearly everywhere."}}
 d, window = 128, 8192                                       # as in Llama 3 8B
@@ -253,9 +254,9 @@ for name, (_, wavelengths) in waves.items():
 #
 # A larger base leaves the fastest pair as it is and slows the others, the slowest most. So at a large distance more
 # pairs still agree, and the score of two equal vectors falls less. [Xiong et al.,
-# 2023](https://arxiv.org/abs/2309.16039) name this fall as what kept Llama 2 from using distant tokens, and raised the
-# base to 500,000 for a further training. The price: more pairs never complete a turn in the window. *Beyond the window*
-# shows what such pairs do.
+# 2023](https://arxiv.org/abs/2309.16039) blame this fall for Llama 2's trouble with distant tokens; they raised the
+# base to 500,000 and trained on. The price: more pairs never complete a turn in the window. *Beyond the window* shows
+# what such pairs do.
 
 # %% [markdown]
 # ## Grouped queries
@@ -529,7 +530,7 @@ def halves_from_pairs(weight, h):
 check(halves_from_pairs)
 
 # %% [markdown]
-# To read a file from the Hub you go back, with the finished `pairs_from_halves`.
+# A file from the Hub needs the opposite order; the finished `pairs_from_halves` makes it.
 #
 # Now put everything together. `transformers` is not part of this course, so its results were recorded: the weights of a
 # small `LlamaForCausalLM`, random but under their published names, and its logits for 24 tokens. Your model is made of
@@ -784,10 +785,9 @@ plt.show()
 # </div>
 #
 # **With no new angles most of the climb is gone, so new angles were its main cause.** Position interpolation pays for
-# that at every position, and stretching by parts pays little. What climb is left may come from the number of keys,
-# which nothing varied here. And the model only stops failing. On held-out chapters its loss with sixteen windows in
-# view is no lower than with one: whatever it gains from far away, it loses again. Published models were trained further
-# on long texts after stretching.
+# that at every position, and stretching by parts pays little. The climb that is left may come from the number of keys,
+# which was the same all three times. And the model only stops failing. On held-out chapters its loss with sixteen
+# windows in view is no lower than with one: whatever it gains from far away, it loses again.
 
 # %% [markdown]
 # ## More parameters than operations
