@@ -29,7 +29,7 @@ def table():
 
 
 def test_a_window_that_does_not_reach_the_key_can_only_guess():
-    text = printed(SOURCE, "Behind the border")
+    text = printed(SOURCE, "Beyond the border of its window")
     found = {name: float(share) for name, share in re.findall(r"(window of \d+): ([\d.]+) right", text)}
     assert found["window of 16"] > 0.95 and abs(found["window of 8"] - 1 / 16) < 0.03
 
