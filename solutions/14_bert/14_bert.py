@@ -825,7 +825,7 @@ for name, (among_all, without) in found.items():
 #
 # **With a contrastive loss, the model learns vectors that can be searched, across two languages and down to the order
 # of the words.** After the training, BERT finds nearly all numerals, where hidden words alone led to guesses. The mean
-# of words cannot tell a number from its hard negative and finds less than half. In three more runs BERT made no error
+# of words cannot tell a number from its hard negative and finds about half. In three more runs BERT made no error
 # ([Measured further](../../site/further.md#lesson-14)).
 
 # %% [markdown]
