@@ -524,8 +524,10 @@ attend_with_past = exercise(
             also={"with one position": new_and_old(2, 3, 5, t=1, old=0)},
             axes="b h t d",
         ),
-        values(0.5, name="three calls", given=new_and_old(2, 3, 5, t=sum(PIECES), old=0), via=in_pieces),
-        any_device(0.5),
+        values(0.25, name="three calls", given=new_and_old(2, 3, 5, t=sum(PIECES), old=0), via=in_pieces),
+        gradient(0.25, of="output"),
+        input_left_alone(0.25),
+        any_device(0.25),
     ),
 )
 

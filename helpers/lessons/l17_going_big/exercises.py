@@ -1105,8 +1105,9 @@ def mixed(draw: Draw) -> list[Points]:
 
 
 def several_seeds(draw: Draw) -> list[Points]:
-    """Four sizes, three losses each."""
-    sizes = [size for size in drawn_sizes(draw, 4) for _ in range(3)]
+    """Four sizes with one to four losses each: each loss counts once, not each size."""
+    counts = [1 + count for count in draw.permutation(4).tolist()]
+    sizes = [size for size, count in zip(drawn_sizes(draw, 4), counts, strict=True) for _ in range(count)]
     return [bowl(draw, sizes, 0.6, 0.2)]
 
 
@@ -1135,7 +1136,7 @@ best_size = exercise(
     aspects=(
         minima("losses on a parabola", 1, on_parabolas),
         minima("losses near one", 1, near_parabolas, NEAREST, {LARGER: many_sizes}),
-        minima("sizes in any order", 0.5, mixed, PAIRS, {"with three losses a size": several_seeds}),
+        minima("sizes in any order", 0.5, mixed, PAIRS, {"with one to four losses a size": several_seeds}),
         minima("no best size", 1, some_without, INSIDE),
     ),
 )
