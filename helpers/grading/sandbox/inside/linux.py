@@ -129,6 +129,15 @@ REFUSED = {
 NONE = 0xFFFFFFFF  # the number of a call that a processor does not have
 # Another program, process or thread: a probe would not see what it does
 STARTING = {"execve": (59, 221), "execveat": (322, 281), "clone": (56, 220), "fork": (57, NONE), "vfork": (58, NONE)}
+# To processes of the same user, where an answer has no namespace of processes of its own
+SIGNALLING = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
 CLONE3, CLONE, PRLIMIT, SOCKET = (435, 435), (56, 220), (302, 261), (41, 198)
 
 
