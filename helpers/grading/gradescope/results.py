@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from helpers.checking.judge.predictions import MADE, Predicted, predicted
 from helpers.checking.judge.verdicts import RIGHT
 from helpers.checking.show.panel import as_text
 from helpers.exercises import Lesson
+from helpers.exercises.exercise import RECALL
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import NEEDS_REVIEW
-from helpers.grading.records import PREDICTED, verdict_of
-from helpers.text import plain
+from helpers.grading.records import PREDICTED, predictions_of, verdict_of
+from helpers.text import plain, sanitized
 
 VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
 WAITS = "waits for the instructor"  # a tag: Gradescope lists a submission's tags
@@ -46,27 +46,19 @@ def results(
 
 def _test(record: Mapping, lesson: Lesson) -> dict | None:
     if record["state"] == PREDICTED:
-        said = "\n".join(as_text(each) for each in _predictions(record, lesson))
-        return {"name": record["exercise"], "output": _safe(said), "output_format": "text"} if said else None
+        made = predictions_of(record, lesson)
+        said = as_text(made if record["exercise"] == RECALL else made[0]) if made else ""
+        return {"name": record["exercise"], "output": sanitized(said), "output_format": "text"} if said else None
     tags = [WAITS] if record["decision"] == NEEDS_REVIEW else []
     return {
         "name": record["exercise"],
         "score": round(record["points"], 6),
         "max_score": record["out_of"],
         "status": "passed" if record["state"] == RIGHT else "failed",
-        "output": _safe(as_text(verdict_of(record))),
+        "output": sanitized(as_text(verdict_of(record))),
         "output_format": "text",
         "tags": tags,
     }
-
-
-def _predictions(record: Mapping, lesson: Lesson) -> list[Predicted]:
-    states = record["states"]
-    return [
-        predicted(each, record["choices"][each.name]) if states[each.name] == MADE else Predicted(each, states[each.name])
-        for each in lesson.questions
-        if each.name in states
-    ]
 
 
 def _words(entry: JournalEntry) -> str:
@@ -75,8 +67,3 @@ def _words(entry: JournalEntry) -> str:
     if waiting:
         lines.append(f"{waiting} of the answers wait for your instructor: until then they count as 0.")
     return "\n".join([*lines, *(f"Noticed: {plain(flag, 300)}" for flag in entry.flags)])
-
-
-def _safe(text: str) -> str:
-    """The text without what steers a terminal or cannot be written as UTF-8; its lines stay."""
-    return "\n".join(plain(line, 2000) if line.strip() else "" for line in text.split("\n"))

@@ -13,9 +13,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from helpers.grading.sandbox.bubblewrap import (
-    COURSE, FONTS, HOME, NOBODY, SCRATCH, SHARED_FOLDERS, WORK, course_files, packages_for_tests,
-)  # fmt: skip
+from helpers.grading.sandbox.bubblewrap import COURSE, FONTS, HOME, NOBODY, SCRATCH, SHARED_FOLDERS, WORK, course_files
 from helpers.grading.sandbox.inside.linux import PROCESSORS
 
 ANOTHER_USER = "another user"
@@ -49,8 +47,6 @@ def prepare() -> None:
         Path(folder).chmod(0o755)
     for folder in (WORK, HOME, FONTS):
         os.chown(folder, NOBODY, NOBODY)
-    for folder in packages_for_tests():
-        Path(folder).chmod(0o700)
     close_writable(Path("/"))
 
 
@@ -69,4 +65,3 @@ def close_writable(top: Path) -> list[str]:
 
 def _searched(path: str, disk: int) -> bool:
     return path not in (*NOT_SEARCHED, *STAY_WRITABLE) and not os.path.islink(path) and os.stat(path).st_dev == disk
-
