@@ -23,15 +23,17 @@ SCRIPTS = "hub/gradescope/"
 COURSE = "course/"  # in the zip, and so below /autograder/source
 
 
-def make_gradescope_zip(lesson: str, course: Path = ROOT, visibility: str = VISIBILITIES[0]) -> Path:
+def make_gradescope_zip(lesson: str, root: Path, visibility: str = VISIBILITIES[0], course: Path = ROOT) -> Path:
     """Write dist/gradescope-NN_topic.zip and return its path; only its owner may read it.
 
-    visibility: when students see the tests. Raises BadKey where there is no exam key that fits, and SystemExit with a
-    sentence where the course is no git checkout.
+    root: the folder that holds exam/, and gets dist/. visibility: when students see the tests. Raises BadKey where
+    there is no exam key that fits, and SystemExit with a sentence where the course is no git checkout.
     """
-    load_exam_key(lesson, course)
-    files = autograder_files(lesson, course, visibility)
-    path = course / "dist" / f"gradescope-{lesson}.zip"
+    load_exam_key(lesson, root)
+    key = exam_key_path(lesson, root)
+    files = autograder_files(lesson, visibility, course)
+    files[f"{COURSE}{key.relative_to(root).as_posix()}"] = key.read_bytes()
+    path = root / "dist" / f"gradescope-{lesson}.zip"
     moment = max(last_commit(course).date.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
     with written_whole(path, 0o600) as unfinished:
         os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -44,14 +46,12 @@ def make_gradescope_zip(lesson: str, course: Path = ROOT, visibility: str = VISI
     return path
 
 
-def autograder_files(lesson: str, course: Path, visibility: str) -> dict[str, bytes]:
-    """All files of the autograder by name: its two scripts and its settings at the top, the course in a folder."""
+def autograder_files(lesson: str, visibility: str, course: Path = ROOT) -> dict[str, bytes]:
+    """The autograder without a key, by name: its two scripts and its settings at the top, the course in a folder."""
     own = (f"notebooks/{lesson}/{lesson}.ipynb", f"solutions/{lesson}/{lesson}.ipynb")
     found = {name: data for name, data in committed(course, *PLACES, *own).items() if not name.startswith(NOT_NEEDED)}
     scripts = {name.removeprefix(SCRIPTS): data for name, data in found.items() if name.startswith(SCRIPTS)}
     files = {f"{COURSE}{name}": data for name, data in found.items() if not name.startswith(SCRIPTS)}
-    key = exam_key_path(lesson, course)
-    files[f"{COURSE}{key.relative_to(course).as_posix()}"] = key.read_bytes()
     settings = {"lesson": lesson, "visibility": visibility, "commit": last_commit(course).short}
     requirements = "\n".join(needs(found["pyproject.toml"]))
     return {

@@ -18,8 +18,8 @@ from helpers.grading import canary
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import REFERENCE, exam_key_path, load_exam_key
 from helpers.grading.gradebook import GradebookSession, digest_of
-from helpers.grading.gradescope.results import results
 from helpers.grading.grader import Grader
+from helpers.grading.gradescope.results import results
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.another_user import ANOTHER_USER

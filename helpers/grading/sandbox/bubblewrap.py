@@ -150,7 +150,7 @@ def _visible() -> dict[str, str]:
 
 
 def course_files() -> dict[str, str]:
-    """What an answer sees of the course, and where: the rooms of helpers, and the package that runs behind the walls."""
+    """What an answer sees of the course, and where: rooms of helpers, and the package that runs behind the walls."""
     of_lessons = (path for name in OF_A_LESSON for path in HELPERS.glob(f"lessons/*/{name}"))
     rooms = [*(HELPERS / room for room in ROOMS), *of_lessons]
     files = {str(path): f"{COURSE}/helpers/{path.relative_to(HELPERS)}" for path in rooms}
