@@ -37,6 +37,7 @@ def main() -> int:
             how = grading.try_reference(ROOT, settings["lesson"])
             print(f"The reference solution of {settings['lesson']} has full marks here. Answers run by: {how}.")
         else:
+            another_user.close_new_places()
             found = grading.grade(ROOT, settings["lesson"], AUTOGRADER, settings["visibility"])
             grading.write_results(AUTOGRADER, found)
             print(found["output"], f"Answers ran by: {found['extra_data']['isolation']}.", sep="\n")

@@ -20,6 +20,7 @@ from helpers.grading.sandbox.inside.linux import PROCESSORS
 ANOTHER_USER = "another user"
 LABEL = "another user, without bubblewrap"
 NOT_SEARCHED = ("/proc", "/sys", "/dev")
+NEW_PLACES = ("/autograder", "/run", "/var")
 STAY_WRITABLE = (*SHARED_FOLDERS, "/dev/mqueue")  # emptied between two answers, or closed by the filter
 
 
@@ -50,6 +51,13 @@ def prepare() -> None:
     for folder in (WORK, HOME, FONTS):
         os.chown(folder, NOBODY, NOBODY)
     close_writable(Path("/"))
+
+
+def close_new_places() -> None:
+    """The same for folders that a platform may make anew for each container. As root, before a submission is graded."""
+    for folder in NEW_PLACES:
+        if Path(folder).is_dir():
+            close_writable(Path(folder))
 
 
 def close_writable(top: Path) -> list[str]:

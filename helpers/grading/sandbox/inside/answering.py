@@ -121,7 +121,7 @@ def answer(number: int, about: dict, used: int) -> None:
             linux.prctl(linux.PR_SET_DUMPABLE, 1)  # or its shared memory could not be counted
             linux.refuse_system_calls(linux.REFUSED | linux.STARTING)
             if not about["nested"]:  # a second filter: calls that either refuses are refused
-                linux.refuse_system_calls(linux.SIGNALLING)
+                linux.refuse_system_calls(linux.REACHING)
         reseed()
         carry_out(_received(channel), partial(_say, channel))
     except BaseException as problem:  # SystemExit too: nothing may run the fork server's loop
