@@ -17,7 +17,15 @@ from helpers.grading.grader import work_of
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.fork_server import released_code
 from helpers.grading.sandbox.inside.linux import (
-    CLONE, CLONE3, NONE, PRLIMIT, PROCESSORS, REACHING, REFUSED, SOCKET, STARTING,
+    CLONE,
+    CLONE3,
+    NONE,
+    PRLIMIT,
+    PROCESSORS,
+    REACHING,
+    REFUSED,
+    SOCKET,
+    STARTING,
 )  # fmt: skip
 from helpers.grading.sandbox.runner import Runner, SandboxFailed
 from helpers.notebooks import SETUP, filled_in
