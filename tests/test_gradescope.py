@@ -200,19 +200,23 @@ def test_where_the_machine_is_at_fault_there_are_no_results(container):
         shutil.move(hidden, container.folder / "course" / "helpers")
 
 
-def shared(container, works, seconds):
-    """What came of many works in the container; see inside_container.py."""
+def shared(container, task, given, detail):
+    """What came of many submissions in the container; see inside_container.py."""
     place = container.folder / "autograder" / "source"
-    (place / "works").write_bytes(pickle.dumps(works))
+    (place / "given").write_bytes(pickle.dumps(given))
     shutil.copy(Path(__file__).with_name("inside_container.py"), place)
     python = "PYTHONPATH=$PWD OMP_NUM_THREADS=1 /opt/course/bin/python ../inside_container.py"
-    done = container.run("sh", "-c", f"cd /autograder/source/course && {python} ../works ../found {seconds}")
+    done = container.run("sh", "-c", f"cd /autograder/source/course && {python} {task} ../given ../found {detail}")
     assert done.returncode == 0, done.stderr[-3000:]
     return pickle.loads((place / "found").read_bytes())
 
 
-# Seen without bubblewrap, and not with it; site/instructors-attacks.md tells of each
-REACHES = {}
+# Other than behind walls, and harmless; site/instructors-attacks.md tells of each: the list of processes is seen, and a
+# disk is filled until the time is over. (mark as deserved, others' marks, what is told, a leak, a socket reached)
+REACHES = {
+    "for-the-next-exercise": (False, True, False, True, False),
+    "fills-every-folder": (False, True, False, False, False),
+}
 
 
 @pytest.mark.deep
@@ -222,7 +226,7 @@ def test_attacks_earn_no_more_there_than_behind_walls(container):
         last = [exercise.name for exercise in load_lesson(attack.lesson)][-1]
         only = {attack.exercise, *attack.others, last}
         works[attack.slug] = (attack.lesson, hostile.submission(attack, course), only)
-    found, seen = shared(container, works, 8), {}
+    found, seen = shared(container, "run", works, 8), {}
     for attack in ATTACKS:
         executed, visited = found[attack.slug]
         judged = hostile.judged(executed, attack.lesson)
@@ -255,4 +259,8 @@ def test_a_class_of_thirty_has_the_same_marks_there_as_by_make_grade(container, 
     entries = Journal(course.folder, FIRST).read()
     marks = {student: {name: entry.marks[f"check_{name}"] for name in FULL} for student, entry in entries.items()}
     assert len(marks) == 30 and len({sum(each.values()) for each in marks.values()}) > 5
-    assert {s: scores_of(container.grade(data, name)) for s, (name, data) in files.items()} == marks
+    there = {student: scores_of(found) for student, found in shared(container, "grade", files, FIRST).items()}
+    assert there == marks
+    for student in list(files)[:3]:  # all the way through run_autograder
+        name, data = files[student]
+        assert scores_of(container.grade(data, name)) == marks[student]

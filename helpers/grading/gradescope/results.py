@@ -38,7 +38,7 @@ def results(
         "test_output_format": "text",
         "visibility": visibility,
         "stdout_visibility": "hidden",
-        "extra_data": {"lesson": lesson.name, "isolation": entry.isolation, "seed_of": entry.student},
+        "extra_data": {"lesson": lesson.name, "isolation": entry.isolation},
         "tests": numbered,
         "leaderboard": list(leaderboard),
     }
