@@ -1,7 +1,7 @@
 """Runs in a container like Gradescope's, as root: many submissions from one process, which takes an hour less.
 
-    python inside_container.py run WORKS FOUND SECONDS      pickles: {name: (lesson, request, exercises)} -> {name: result}
-    python inside_container.py grade FILES FOUND LESSON     pickles: {student: (file name, bytes)} -> {student: results}
+    python inside_container.py run WORKS FOUND SECONDS   pickles: {name: (lesson, request, exercises)} -> {name: found}
+    python inside_container.py grade FILES FOUND LESSON  pickles: {student: (file name, bytes)} -> {student: results}
 
 Gradescope starts each submission anew. Here they are forks of one process; all else is as there.
 """
