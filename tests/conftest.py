@@ -54,7 +54,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they st
 SLOW_FILES = (
     "any_folder bare_machine batch benchmarks canary check data_hub exam_seeds gpt2 graded_class gradebook gradescope "
     "honest_notebooks hostile judging keys late_policy lessons local_and_exam name_mistake players_by_hand "
-    "pocket_gpt2 pocket_player regrade reports sanitize_notebook site training unusual_answers update workers"
+    "pocket_gpt2 pocket_player practice regrade reports sanitize_notebook site training unusual_answers update workers"
 ).split()
 
 

@@ -187,7 +187,7 @@ def _gradescope(args) -> None:
 
     path = make_gradescope_zip(args.lesson, Path.cwd(), args.visibility)
     print(f"Made {path} of commit {last_commit().short}. It holds the exam key and a solution: keep it to yourself.")
-    print("Upload it as it is, and choose 0.5 CPU and 3 GB of memory or more: site/instructors.md says the rest.")
+    print("Upload it as it is, and choose 1 CPU and 3 GB of memory: site/instructors.md says the rest.")
     if left_out := uncommitted():
         print("\n    ".join(("Not in it, because not committed:", *left_out)))
 

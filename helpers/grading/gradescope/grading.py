@@ -29,7 +29,7 @@ from helpers.grading.submissions.roster import Student
 from helpers.grading.submissions.select import MISSING, Submission, read_submissions
 
 LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # cgroups 2 and 1
-RESERVED = 1280 << 20  # bytes that the grader and PyTorch in two processes take, without any answer
+RESERVED = 640 << 20  # bytes that the grader and the process it forks answers from take: 525 MB for lesson 1
 LEAST = 256 << 20  # bytes for an answer, however small the container is
 TOO_LITTLE = "This container has {have} MB of memory. Choose one with at least {need} MB in the autograder's settings."
 
