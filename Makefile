@@ -53,7 +53,7 @@ $(shell test -x $(PY) || rm -f "$(PREFIX)"/.course-env-*)
 export PYTHONNOUSERSITE := 1
 export JUPYTER_PREFER_ENV_PATH := 1
 
-.PHONY: help env lab panels data update test test-deep quick lint site build check read mutants new-lesson release students-repository home exam-key name-mistake \
+.PHONY: help env lab panels data update test test-deep quick lint site build check read mutants new-lesson release students-repository home exam-key gradescope name-mistake \
         assignment demo-class collect grade bench bench-grading look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .panels-lesson .name .from .to .answer
 
@@ -180,6 +180,9 @@ home: .full env ## Say where the course is published: URL=https://github.com/you
 
 exam-key: .full .lesson env ## Make an exam's answer key: LESSON=NN_topic
 	$(PY) -m helpers.authoring exam-key $(LESSON) $(ARGS)
+
+gradescope: .full .lesson env ## Make a lesson's autograder for Gradescope, a zip in dist/: LESSON=NN_topic
+	@$(PY) -m helpers.authoring gradescope $(LESSON) $(ARGS)
 
 name-mistake: .full .lesson .answer env ## Name a wrong answer of the report: LESSON= ANSWER=3f2a91c0 NAME= TITLE= SAYS=
 	@$(PY) -m helpers.authoring name-mistake $(LESSON) "$(ANSWER)" --name "$(NAME)" --title "$$TITLE" --says "$$SAYS" $(ARGS)

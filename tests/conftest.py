@@ -52,9 +52,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one thread each, also in what they st
 
 # Files of which many tests grade classes, make keys or start kernels: minutes together, and left out of `make quick`.
 SLOW_FILES = (
-    "any_folder bare_machine batch benchmarks canary check data_hub exam_seeds gpt2 graded_class gradebook "
+    "any_folder bare_machine batch benchmarks canary check data_hub exam_seeds gpt2 graded_class gradebook gradescope "
     "honest_notebooks hostile judging keys late_policy lessons local_and_exam name_mistake players_by_hand "
-    "pocket_gpt2 pocket_player regrade reports sanitize_notebook site training unusual_answers update workers"
+    "pocket_gpt2 pocket_player practice regrade reports sanitize_notebook site training unusual_answers update workers"
 ).split()
 
 

@@ -16,7 +16,17 @@ from helpers.exercises import load_lesson
 from helpers.grading.grader import work_of
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.fork_server import released_code
-from helpers.grading.sandbox.inside.linux import CLONE, CLONE3, NONE, PRLIMIT, PROCESSORS, REFUSED, SOCKET, STARTING
+from helpers.grading.sandbox.inside.linux import (
+    CLONE,
+    CLONE3,
+    NONE,
+    PRLIMIT,
+    PROCESSORS,
+    REACHING,
+    REFUSED,
+    SOCKET,
+    STARTING,
+)  # fmt: skip
 from helpers.grading.sandbox.runner import Runner, SandboxFailed
 from helpers.notebooks import SETUP, filled_in
 
@@ -62,7 +72,7 @@ def test_a_release_with_more_code_than_an_argument_holds_is_read_before_forking_
 
 
 BOUNDED = {"clone": CLONE, "clone3": CLONE3, "prlimit64": PRLIMIT, "socket": SOCKET}
-CALLS = {**REFUSED, **STARTING, **BOUNDED}
+CALLS = {**REFUSED, **STARTING, **REACHING, **BOUNDED}
 HEADERS = {
     "x86_64": [*Path("/usr/include").glob("*/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h")],
     "aarch64": [Path("/usr/include/asm-generic/unistd.h")],

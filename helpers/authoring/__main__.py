@@ -20,6 +20,7 @@ from helpers.authoring.inspect.untested_settings import unvaried
 from helpers.checking.judge.keys import BadKey
 from helpers.exercises import UnknownLesson
 from helpers.grading.errors import GradingError
+from helpers.grading.gradescope.results import VISIBILITIES
 from helpers.grading.sandbox.bubblewrap import NoSandbox, SandboxFailed
 
 
@@ -38,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
         (_new, "start a lesson from the template"),
         (_name_mistake, "make a known mistake of a wrong answer that the report shows"),
         (_demo_class, "make thirty submissions to try grading on"),
+        (_gradescope, "make a lesson's autograder for Gradescope, a zip in dist/"),
         (_release, "make the students' bundle, a zip in dist/"),
         (_students_repository, "commit the release into the repository that hubs pull"),
         (_home, "say where the course is published, and make the students' notebooks anew"),
@@ -59,6 +61,8 @@ def parser() -> argparse.ArgumentParser:
     add["name-mistake"]("--yes", action="store_true", help="do not ask")
     add["demo-class"]("lesson", metavar="NN_topic")
     add["demo-class"]("--remove", action="store_true", help="delete the class again, with its marks")
+    add["gradescope"]("lesson", metavar="NN_topic")
+    add["gradescope"]("--visibility", choices=VISIBILITIES, default=VISIBILITIES[0], help="when students see the tests")
     add["release"]("--with-solutions", action="store_true", help="to be seen after solving, or after some tries")
     add["students-repository"]("folder", type=Path)
     add["home"]("address", help='the repository\'s: https://github.com/you/your-course, or "" for none')
@@ -175,6 +179,17 @@ def _demo_class(args) -> None:
         demo_class.remove(args.lesson) if args.remove else demo_class.make(args.lesson)
     except (UnknownLesson, GradingError) as problem:
         raise SystemExit(f"\n{problem}\n") from None
+
+
+def _gradescope(args) -> None:
+    from helpers.authoring.gradescope_zip import make_gradescope_zip
+    from helpers.authoring.publish.student_zip import last_commit, uncommitted
+
+    path = make_gradescope_zip(args.lesson, Path.cwd(), args.visibility)
+    print(f"Made {path} of commit {last_commit().short}. It holds the exam key and a solution: keep it to yourself.")
+    print("Upload it as it is, and choose 1 CPU and 3 GB of memory: site/instructors.md says the rest.")
+    if left_out := uncommitted():
+        print("\n    ".join(("Not in it, because not committed:", *left_out)))
 
 
 def _release(args) -> None:

@@ -78,15 +78,20 @@ def panel_of(record: Mapping, lesson: Lesson) -> str:
     """
     if record["state"] != PREDICTED:
         return panel.without_style(verdict_of(record))
+    made = predictions_of(record, lesson)
+    if not made:
+        return ""
+    return panel.without_style(made if record["exercise"] == RECALL else made[0])
+
+
+def predictions_of(record: Mapping, lesson: Lesson) -> list[Predicted]:
+    """The predictions, or answers about earlier lessons, that were recorded of a cell; [] in early journals."""
     states = record.get("states", {})
-    made = [
+    return [
         predicted(q, record["choices"][q.name]) if states[q.name] == MADE else Predicted(q, states[q.name])
         for q in lesson.questions
         if q.name in states
     ]
-    if not made:
-        return ""
-    return panel.without_style(made if record["exercise"] == RECALL else made[0])
 
 
 def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:

@@ -8,15 +8,26 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from helpers.notebooks import SETUP, grade_id, text_of
 from helpers.student.lessons import NotFound, lesson_named, lesson_names, path_of
+
+if TYPE_CHECKING:
+    from helpers.checking.show.panel import Shown
 
 STARTS = re.compile(r"^check\s*=\s*start\([\"'](\w+)[\"']\)", re.MULTILINE)
 
 
 def panels(lesson: str) -> Iterator[str]:
-    """What each check of a lesson says, one after the other. Each answer runs alone, as in an exam.
+    """What each check of a lesson says, as text, one after the other: see `shown`."""
+    from helpers.checking.show import panel
+
+    yield from map(panel.as_text, shown(lesson))
+
+
+def shown(lesson: str) -> Iterator[Shown]:
+    """The verdict of each check of a lesson, then what it recalls and predicts. Each answer runs alone, as in an exam.
 
     lesson: a lesson's name or number, or the path of a notebook. The notebook itself is not run and its file is not
     changed, and the points on the start page stay as they are. Raises NotFound where there is no such notebook.
@@ -25,7 +36,6 @@ def panels(lesson: str) -> Iterator[str]:
     from helpers.checking.judge.predictions import predicted
     from helpers.checking.read.cell_scan import scan_submission
     from helpers.checking.read.program_slice import CodeCell
-    from helpers.checking.show import panel
     from helpers.exercises import load_lesson
 
     path = _notebook(lesson)
@@ -42,11 +52,11 @@ def panels(lesson: str) -> Iterator[str]:
     for exercise in check.lesson:
         with contextlib.redirect_stdout(io.StringIO()):  # the lesson's first cell says that it loads PyTorch
             verdict = check.as_in_exam(exercise.name, read.slices[exercise.name])
-        yield panel.as_text(verdict)
+        yield verdict
     said = [predicted(question, read.predictions.get(question.name) or ...) for question in check.lesson.questions]
     if recalled := said[: len(check.lesson.recall)]:
-        yield panel.as_text(recalled)
-    yield from map(panel.as_text, said[len(recalled) :])
+        yield recalled
+    yield from said[len(recalled) :]
 
 
 def _notebook(lesson: str) -> Path:

@@ -56,14 +56,14 @@ def last_commit(course: Path = ROOT) -> Commit:
 
 def bundled_files(course: Path = ROOT) -> dict[str, bytes]:
     """The committed files below HOLDS, except KEEPS_BACK. Raises SystemExit where one of HOLDS is missing."""
-    files = {name: data for name, data in _committed(course, *HOLDS).items() if not name.startswith(KEEPS_BACK)}
+    files = {name: data for name, data in committed(course, *HOLDS).items() if not name.startswith(KEEPS_BACK)}
     missing = [name for name in HOLDS if not any(n == name or n.startswith(f"{name}/") for n in files)]
     if missing:
         raise SystemExit(f"The bundle would lack {', '.join(missing)}. Commit them first.")
     return files
 
 
-def _committed(course: Path, *places: str) -> dict[str, bytes]:
+def committed(course: Path, *places: str) -> dict[str, bytes]:
     """The files below these places as the last commit has them, by name."""
     there = _git(course, "ls-tree", "--name-only", "-z", "HEAD", "--", *places).decode().split("\0")
     archive = _git(course, "archive", "--format=tar", "HEAD", "--", *filter(None, there)) if any(there) else b""
@@ -79,7 +79,7 @@ def uncommitted(course: Path = ROOT) -> list[str]:
 
 def committed_solutions(course: Path = ROOT) -> bytes:
     """The solutions of every lesson as they are committed, packed for a students' zip that may show them."""
-    files = {Path(name): data for name, data in _committed(course, "solutions").items() if name.endswith(".ipynb")}
+    files = {Path(name): data for name, data in committed(course, "solutions").items() if name.endswith(".ipynb")}
     notebooks = {path.stem: json.loads(data) for path, data in files.items() if path.stem == path.parent.name}
     return pack({lesson: solutions_in(notebook) for lesson, notebook in notebooks.items()})
 

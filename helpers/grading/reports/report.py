@@ -16,6 +16,7 @@ from helpers.grading.errors import GradingError
 from helpers.grading.judging import NEEDS_REVIEW
 from helpers.grading.reports import class_summary
 from helpers.grading.reports.class_summary import mistakes_of, summarize
+from helpers.grading.reports.learned import expected_wrongly, write_learned
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.submissions.roster import Student, missing_students, roster_files
@@ -35,6 +36,7 @@ def write_report(root: Path, lesson: str) -> None:
     write_whole(folder / "mistakes.csv", mistakes_table(exercises, students))
     print(predictions_text(exercises, students), end="")
     print(f"Wrote {folder.relative_to(root)}/index.html, and beside it marks.csv and mistakes.csv")
+    print(f"Wrote {' and '.join(str(path.relative_to(root)) for path in write_learned(root))}, of all lessons")
 
 
 def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list[Student] | str | None = None) -> str:
@@ -62,6 +64,7 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list
         mistakes=mistakes,
         with_mistakes=len({student for mistake in mistakes for student in mistake.students}),
         predictions=class_summary.predictions(lesson, students),
+        expected=expected_wrongly(lesson, students),
         waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == NEEDS_REVIEW],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         flagged=[result for result in students if result.flags],

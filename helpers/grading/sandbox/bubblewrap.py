@@ -144,13 +144,17 @@ def wrapped(command: Iterable[str]) -> list[str]:
 
 def _visible() -> dict[str, str]:
     """What is to be seen inside beside the system's own, and where."""
-    visible = {path: path for path in [*_python(), *_packages()]}
-    of_lessons = (path for name in OF_A_LESSON for path in HELPERS.glob(f"lessons/*/{name}"))
-    rooms = [*(HELPERS / room for room in ROOMS), *of_lessons]
-    visible |= {str(path): f"{COURSE}/helpers/{path.relative_to(HELPERS)}" for path in rooms}
-    visible[str(INSIDE)] = f"{COURSE}/inside"
+    visible = {path: path for path in [*_python(), *_packages()]} | course_files()
     fonts = sorted(_fonts_here().glob("fontlist-*.json"))  # which take matplotlib a second to make again
     return visible | {str(path): f"{FONTS}/{path.name}" for path in fonts}
+
+
+def course_files() -> dict[str, str]:
+    """What an answer sees of the course, and where: rooms of helpers, and the package that runs behind the walls."""
+    of_lessons = (path for name in OF_A_LESSON for path in HELPERS.glob(f"lessons/*/{name}"))
+    rooms = [*(HELPERS / room for room in ROOMS), *of_lessons]
+    files = {str(path): f"{COURSE}/helpers/{path.relative_to(HELPERS)}" for path in rooms}
+    return files | {str(INSIDE): f"{COURSE}/inside"}
 
 
 def _stays() -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from helpers.course import Limits
 from helpers.grading.sandbox import bubblewrap
-from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, SandboxFailed
+from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, SandboxFailed
 from helpers.notebooks import grade_id, text_of
 
 START = 120.0  # seconds in which the imports have to be done
@@ -28,7 +28,7 @@ class ForkServer:
 
     def __init__(self, lesson: str, isolation: str, limits: Limits):
         self._control, theirs = socket.socketpair()
-        sandboxed = isolation == BUBBLEWRAP
+        sandboxed, walls = isolation != NONE, isolation == BUBBLEWRAP
         self._temporary = None if sandboxed else tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         folder = self._temporary.name if self._temporary else bubblewrap.WORK
         options = bubblewrap.sandboxed_options(
@@ -36,14 +36,16 @@ class ForkServer:
             lesson=lesson,
             released=released_code(lesson),
             sandboxed=sandboxed,
+            walls=walls,
             folder=folder,
             user=bubblewrap.as_user() if sandboxed else None,
         )
         module = "inside" if sandboxed else f"{__package__}.inside"
         command = [sys.executable, "-P", "-m", module, "serve", json.dumps(options), str(theirs.fileno())]
         self._process = subprocess.Popen(
-            bubblewrap.wrapped(command) if sandboxed else command,
-            env=None if sandboxed else {**bubblewrap.defaults(there=False), "HOME": folder},
+            bubblewrap.wrapped(command) if walls else command,
+            env=None if walls else _environment(sandboxed, folder),
+            cwd="/" if sandboxed else None,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -94,6 +96,11 @@ class ForkServer:
         self._process.wait()
         if self._temporary is not None:
             self._temporary.cleanup()
+
+
+def _environment(sandboxed: bool, folder: str) -> dict[str, str]:
+    """Where there are no walls. sandboxed: as another user, whose folders are prepared at the same paths."""
+    return bubblewrap.defaults(there=sandboxed) | ({} if sandboxed else {"HOME": folder})
 
 
 def released_code(lesson: str) -> list[tuple[str, str]]:

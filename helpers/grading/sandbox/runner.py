@@ -21,7 +21,8 @@ from helpers.checking.read.program_slice import CodeCell, ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import Exercise, load_lesson
 from helpers.grading.judging import ExerciseRun
-from helpers.grading.sandbox import bubblewrap
+from helpers.grading.sandbox import another_user, bubblewrap
+from helpers.grading.sandbox.another_user import ANOTHER_USER
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP, NONE, UNSAFE_LABEL, NoSandbox, SandboxFailed
 from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.protocol import DONE, EARLY, FLOODED, LATE, Conversation, Reply
@@ -63,12 +64,13 @@ class ExecutionResult:
 class Runner:
     """Runs the submissions of one lesson. A context manager; `execute` may be called from several threads.
 
-    lesson: NN_topic. isolation: "bubblewrap", or "none" where somebody has decided to go without. warm: fork each
+    lesson: NN_topic. isolation: "bubblewrap"; "another user" in a container that is root's; or "none" where somebody
+    has decided to go without. warm: fork each
     submission from one process that has done the imports, where that can be done safely; each gets a process of its own
     from the start otherwise. The marks are the same. begun: such a process that somebody has started already, with the
     same lesson, isolation and limits.
 
-    Raises NoSandbox, on entering, where bubblewrap is wanted and cannot work.
+    Raises NoSandbox, on entering, where bubblewrap or another user is wanted and cannot work.
     """
 
     def __init__(
@@ -89,11 +91,10 @@ class Runner:
     def __enter__(self) -> Runner:
         if self._warm and self._server is None and bubblewrap.is_installed():
             self._server = self._new_server()  # which takes seconds, and can do so beside the trial of the walls
-        if self.isolation == BUBBLEWRAP:
-            problem = bubblewrap.why_not()
-            if problem:
-                self.__exit__()
-                raise NoSandbox(problem)
+        reasons = {BUBBLEWRAP: bubblewrap.why_not, ANOTHER_USER: another_user.why_not}
+        if self.isolation in reasons and (problem := reasons[self.isolation]()):
+            self.__exit__()
+            raise NoSandbox(problem)
         return self
 
     def __exit__(self, *problem) -> None:
@@ -142,6 +143,8 @@ class Runner:
     def _forked(self, processor_seconds: float) -> tuple[Conversation, str]:
         if self.isolation == NONE:
             return self._alone(processor_seconds), UNSAFE_LABEL
+        if self.isolation == ANOTHER_USER:
+            return self._alone(processor_seconds), another_user.LABEL
         with self._lock:
             server = self._server if self._warm else None
             if server is not None and not server.alive():

@@ -40,7 +40,7 @@ def serve(channel: int, about: dict) -> None:
         os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.parent, *sys.argv[1:]])
     control = socket.socket(fileno=channel)
     missing = prepare(about)
-    nested = about["sandboxed"] and _can_nest(about)
+    nested = about["walls"] and _can_nest(about)
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     # Forks could reach one another without nested namespaces, and a thread of the imports would be lost in them
     can_be_shared = nested and len(os.listdir("/proc/self/task")) == 1

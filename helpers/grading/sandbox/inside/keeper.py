@@ -38,7 +38,7 @@ def keep(control: int, orders: int, about: dict) -> None:
             channel.close()
             be_init(control, about)
         os.close(control)
-        report = _watch(child, channel, about["limits"], own_network=about["sandboxed"])
+        report = _watch(child, channel, about["limits"], own_network=about["walls"])
     except BaseException as problem:
         report = {"failed": f"{type(problem).__name__}: {problem}"}
     with contextlib.suppress(OSError):

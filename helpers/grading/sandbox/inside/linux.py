@@ -129,6 +129,25 @@ REFUSED = {
 NONE = 0xFFFFFFFF  # the number of a call that a processor does not have
 # Another program, process or thread: a probe would not see what it does
 STARTING = {"execve": (59, 221), "execveat": (322, 281), "clone": (56, 220), "fork": (57, NONE), "vfork": (58, NONE)}
+# What reaches other processes of the container where an answer has no namespaces of its own: signals, priorities, and
+# sockets of any kind, which services of root may listen on.
+REACHING = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "connect": (42, 203),
+}
 CLONE3, CLONE, PRLIMIT, SOCKET = (435, 435), (56, 220), (302, 261), (41, 198)
 
 

@@ -1,0 +1,69 @@
+"""Gradescope's results.json: what a graded submission looks like in its format.
+
+The format: https://gradescope-autograders.readthedocs.io/en/latest/specs/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from helpers.checking.judge.verdicts import RIGHT
+from helpers.checking.show.panel import as_text
+from helpers.exercises import Lesson
+from helpers.exercises.exercise import RECALL
+from helpers.grading.journal import JournalEntry
+from helpers.grading.judging import NEEDS_REVIEW
+from helpers.grading.records import PREDICTED, predictions_of, verdict_of
+from helpers.text import plain, sanitized
+
+VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
+WAITS = "waits for the instructor"  # a tag: Gradescope lists a submission's tags
+
+
+def results(
+    entry: JournalEntry, lesson: Lesson, seconds: float = 0.0, visibility: str = "visible", leaderboard: Iterable = ()
+) -> dict:
+    """The results of one submission: a test for each exercise, and one without points for each prediction.
+
+    visibility: one of VISIBILITIES, of the tests; what the grader prints is the instructor's alone. leaderboard: rows
+    {"name", "value"} and, where little is good, "order": "asc".
+    """
+    tests = [_test(record, lesson) for record in entry.verdicts]
+    numbered = [{**test, "number": str(place)} for place, test in enumerate(filter(None, tests), 1)]
+    return {
+        "score": entry.points,
+        "execution_time": round(seconds),
+        "output": _words(entry),
+        "output_format": "text",
+        "test_output_format": "text",
+        "visibility": visibility,
+        "stdout_visibility": "hidden",
+        "extra_data": {"lesson": lesson.name, "isolation": entry.isolation},
+        "tests": numbered,
+        "leaderboard": list(leaderboard),
+    }
+
+
+def _test(record: Mapping, lesson: Lesson) -> dict | None:
+    if record["state"] == PREDICTED:
+        made = predictions_of(record, lesson)
+        said = as_text(made if record["exercise"] == RECALL else made[0]) if made else ""
+        return {"name": record["exercise"], "output": sanitized(said), "output_format": "text"} if said else None
+    tags = [WAITS] if record["decision"] == NEEDS_REVIEW else []
+    return {
+        "name": record["exercise"],
+        "score": round(record["points"], 6),
+        "max_score": record["out_of"],
+        "status": "passed" if record["state"] == RIGHT else "failed",
+        "output": sanitized(as_text(verdict_of(record))),
+        "output_format": "text",
+        "tags": tags,
+    }
+
+
+def _words(entry: JournalEntry) -> str:
+    waiting = sum(record["decision"] == NEEDS_REVIEW for record in entry.verdicts)
+    lines = [f"{entry.points:g} of {entry.out_of:g} points, on inputs that nobody has seen."]
+    if waiting:
+        lines.append(f"{waiting} of the answers wait for your instructor: until then they count as 0.")
+    return "\n".join([*lines, *(f"Noticed: {plain(flag, 300)}" for flag in entry.flags)])

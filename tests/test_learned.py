@@ -1,0 +1,97 @@
+"""What a class learned over the course: a page, a table with pseudonyms, and the ideas that most got wrong."""
+
+import csv
+import stat
+from dataclasses import replace
+
+import pytest
+
+from helpers.exercises import load_lesson
+from helpers.exercises.exercise import Recall
+from helpers.grading.journal import Journal, JournalEntry
+from helpers.grading.reports.learned import (
+    COLUMNS,
+    FEW,
+    expected,
+    learned_page,
+    learned_table,
+    pseudonym,
+    secret_of,
+    steps_of,
+    write_learned,
+)
+
+LESSON = load_lesson("03_scaling")
+RECALL = [question for question in LESSON.questions if isinstance(question, Recall)]
+PREDICTIONS = [question for question in LESSON.questions if not isinstance(question, Recall)]
+DONE = {"exercise": "score_variance", "points": 1.5, "out_of": 3, "mistakes": [{"slug": "one-draw"}]}
+
+
+def wrong(question):
+    return next(choice for choice in question.choices if choice != question.truth)
+
+
+def entry(student, answer, points=9.0):
+    """A journal's line of somebody who answered each question by `answer`, a function of the question."""
+    choices = [{"exercise": q.cell, "choices": {q.name: answer(q)}} for q in LESSON.questions]
+    return JournalEntry(student, points=points, out_of=18.0, verdicts=[*choices, DONE])
+
+
+def class_of(right, others):
+    students = [entry(f"right-{n}", lambda q: q.truth) for n in range(right)]
+    return [*students, *(entry(f"other-{n}", wrong) for n in range(others)), entry("silent", lambda q: "", 0.0)]
+
+
+def test_the_idea_that_most_expected_otherwise_comes_first_and_silence_does_not_count():
+    question = PREDICTIONS[0]
+    found = expected(LESSON, [{question.name: wrong(question)}, {question.name: question.truth}, {}])
+    assert [(each.question.name, each.wrong, each.answered, each.share) for each in found] == [
+        (question.name, 1, 2, 0.5)
+    ]
+    assert found[0].tempting == wrong(question)
+    both = expected(LESSON, [{question.name: question.truth, RECALL[0].name: wrong(RECALL[0])}])
+    assert [each.question.name for each in both] == [RECALL[0].name, question.name]
+    assert both[0].about.isdigit(), "a recall question says which lesson it is about"
+
+
+def test_a_lesson_is_told_before_and_after():
+    steps = steps_of(LESSON, class_of(3, 3))
+    assert (steps.students, steps.recalled, steps.predicted) == (7, 0.5, 0.5)
+    assert steps.done == pytest.approx(6 * 0.5 / 7)
+    few = steps_of(LESSON, class_of(1, FEW - 2))
+    assert (few.recalled, few.predicted) == (None, None), "a share of four people says nothing about a class"
+
+
+def test_the_page_says_what_was_commonest_and_what_it_does_not_prove():
+    text = learned_page([(LESSON, class_of(1, 5))])
+    assert "5 of 6" in text and PREDICTIONS[0].name in text and "no proof of learning" in text
+    assert "Nothing is graded yet" in learned_page([])
+
+
+def test_the_table_is_tidy_and_holds_no_student(tmp_path):
+    secret = secret_of(tmp_path)
+    rows = list(csv.DictReader(learned_table([(LESSON, class_of(1, 1))], secret).splitlines()))
+    assert tuple(rows[0]) == COLUMNS and len(rows) == 3 * (len(LESSON.questions) + 1)
+    mine = [row for row in rows if row["student"] == pseudonym("other-0", secret)]
+    assert {row["right"] for row in mine if row["kind"] != "exercise"} == {"0"}
+    (done,) = (row for row in mine if row["kind"] == "exercise")
+    assert (done["item"], done["points"], done["of"], done["mistakes"]) == ("score_variance", "1.5", "3", "one-draw")
+    assert {row["right"] for row in rows if row["student"] == pseudonym("silent", secret) and row["truth"]} == {""}
+    assert "other-0" not in learned_table([(LESSON, class_of(1, 1))], secret)
+
+
+def test_pseudonyms_stay_and_their_secret_is_its_owners_alone(tmp_path):
+    secret = secret_of(tmp_path)
+    assert secret == secret_of(tmp_path) != secret_of(tmp_path / "another")
+    assert pseudonym("ada", secret) == pseudonym("ada", secret) != pseudonym("ben", secret)
+    assert stat.S_IMODE((tmp_path / "journal" / "pseudonyms.secret").stat().st_mode) == 0o600
+
+
+def test_all_graded_lessons_are_on_one_page(tmp_path):
+    journal = Journal(tmp_path, LESSON.name)
+    with journal.locked():
+        for each in class_of(4, 2):
+            journal.write(replace(each))
+    places = write_learned(tmp_path)
+    assert [path.name for path in places] == ["course.html", "learned.csv"]
+    assert LESSON.title in places[0].read_text() and len(places[1].read_text().splitlines()) > 20
