@@ -166,10 +166,11 @@ for folder in ("/autograder", "/autograder/source/course/exam", "/autograder/sub
             found.append(open(name, "w"))
         except OSError:
             pass
-found += [path for path in glob.glob("/proc/*/environ") if os.access(path, os.R_OK) and str(os.getpid()) not in path]
+found += [path for path in glob.glob("/proc/[0-9]*/environ") if os.access(path, os.R_OK) and str(os.getpid()) not in path]
 for folder, folders, files in os.walk("/"):
     folders[:] = [name for name in folders if folder + name not in ("/proc", "/sys", "/dev", "/opt", "/usr")]
-    found += [os.path.join(folder, name) for name in files if name.endswith((".safetensors", ".ipynb"))]
+    secret = () if folder.startswith("/course/helpers/data") else (".safetensors", ".ipynb")    # data is public
+    found += [os.path.join(folder, name) for name in files if name.endswith(secret)]
     if os.access(folder, os.W_OK) and not folder.startswith(("/tmp", "/sandbox/scratch")):
         found.append(folder)
 def raw_weights(x):
