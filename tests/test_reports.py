@@ -554,7 +554,7 @@ def test_no_page_is_wider_than_a_phone(found, tmp_path, browser):
 @pytest.mark.parametrize(
     "source", [pytest.param(s, marks=() if s.name == FIRST else pytest.mark.deep, id=s.name) for s in sources()]
 )
-def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
+def test_the_demo_class_makes_few_mistakes_often_and_holds_two_broken_files(source):
     from helpers.grading.submissions.untrusted_notebook import UnreadableFile, screen
 
     works = demo_class.handed_in(source)
@@ -568,14 +568,9 @@ def test_the_demo_class_holds_every_known_mistake_and_two_broken_files(source):
             broken += 1
     assert broken == 2
     answers = Answers(source)
-    made = {(v.exercise, v.name): without_marks(answers.text(v.exercise, v)) for v in source.variants(Mistake)}
-    room = (
-        len(demo_class.NAMES) - demo_class.EMPTY - demo_class.BROKEN - 1
-    )  # a student makes one mistake in each exercise, and one makes none
-    for exercise in source.lesson:
-        own = [text for (name, _), text in made.items() if name == exercise.name]
-        there = sum(any(text in cells for cells in texts) for text in own)
-        assert there >= min(len(own), room), f"not every mistake in {exercise.name} is made"
+    for exercise, mistakes in demo_class.by_exercise(source, Mistake).items():
+        made = [sum(without_marks(answers.text(exercise, m)) in cells for cells in texts) for m in mistakes]
+        assert made[0] >= 5 and sum(map(bool, made)) <= 3 and sum(made) <= 2 * len(works) / 3, exercise
     right = {without_marks(answers.text(exercise.name)) for exercise in source.lesson}
     assert any(right <= cells for cells in texts), "somebody has everything right"
 
