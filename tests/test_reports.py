@@ -435,7 +435,7 @@ def test_report_and_feedback_say_what_is_to_be_decided_and_what_was(decision, in
     text, page = report(ada, answered("ben", waits=True)), words(feedback_page(LESSON, ada))
     waits = decision == "waits"
     assert in_report in text and "It uses eval. (cell 7, line 3)" in text and HOSTILE in text
-    assert text.index("Awaits you") < text.index("Marks") and "raw_weights of 1 student" in text
+    assert text.index("What needs you") < text.index("Marks") and "raw_weights of 1 student" in text
     assert (f"make accept LESSON={FIRST} ARGS='ada raw_weights'" in text) == waits
     assert in_feedback in page and ("Your instructor will look at this exercise" in page) == waits
     assert ("It uses eval." in page) == (decision in ("waits", "refused")) and ("instructor" in page) == bool(decision)
