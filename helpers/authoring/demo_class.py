@@ -40,10 +40,6 @@ NAMES = re.split(
 RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
 # How many make the first mistakes that mistakes.toml has of an exercise; the first one, up to three fewer
 MADE_BY = (8, 3, 1)
-    8,
-    3,
-    1,
-)  # how many make the first mistakes that mistakes.toml has of an exercise; of the first, up to 3 fewer
 
 
 def make(lesson: str) -> None:
