@@ -102,6 +102,7 @@ def report_page(
         nameless=[(each, group) for each in exercises for group in each.same_answers if not group.title],
         pairs=class_summary.pairs_with_same_code(exercises),
         comments=comments or {},
+        ids=_ids(students),
         items=item_statistics({lesson.name: students}),
         several=False,
         smallest_class=SMALLEST_CLASS,
@@ -114,6 +115,12 @@ def report_page(
         max_pairs=MAX_PAIRS,
         accept=lambda who, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{who.student.id} {cell.name}')}",
     )
+
+
+def _ids(students: Sequence[StudentResult]) -> dict[str, str]:
+    """The id of each student by the name that is shown, unless two have the same."""
+    shown = Counter(result.student.shown for result in students)
+    return {result.student.shown: result.student.id for result in students if shown[result.student.shown] == 1}
 
 
 def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student] | str | None:
