@@ -235,23 +235,24 @@ def test_the_slide_shows_mistakes_and_no_names(found):
     [
         ("def f(x):\n    '''What.\n\n    More.'''\n\n    return x\n", "def f(x):\n    return x"),
         ("def f(x):\n    'Only words.'", "def f(x):\n    'Only words.'"),
+        ("# by Ada\ndef f(x):\n    return '# x'  # (b, t)", "def f(x):\n    return '# x'"),
         ("def f(:", "def f(:"),
         ("x = 1\n" * 40, "\n".join(["x = 1"] * MAX_LINES + ["..."])),
         ("", ""),
     ],
 )
-def test_an_excerpt_is_code_without_docstrings(text, shown):
+def test_an_excerpt_is_code_without_docstrings_and_comments(text, shown):
     assert excerpt(text) == shown
 
 
 def test_one_comment_reaches_all_who_made_a_mistake_or_gave_an_answer(found, tmp_path):
     (tmp_path / "comments.csv").write_text(
-        f"lesson,exercise,about,comment\n{FIRST},raw_weights,softmaxed,<b>Tuesday\n02_x,raw_weights,softmaxed,Other\n"
+        f"lesson,exercise,about,comment\n{FIRST},raw_weights,softmaxed,<b>Tuesday\n02_x,raw_weights,softmaxed,Elsewhere\n"
     )
     comments = read_comments(tmp_path, FIRST)
     pages = {result.student.id: feedback_page(found[0], result, comments) for result in found[1]}
     assert {student for student, text in pages.items() if "Tuesday" in text} == {"ben", "cem", "dea"}
-    assert "&lt;b&gt;Tuesday" in pages["ben"] and "See &lt;" in pages["ben"] and "Other" not in pages["ben"]
+    assert "&lt;b&gt;Tuesday" in pages["ben"] and "See &lt;" in pages["ben"] and "Elsewhere" not in pages["ben"]
     assert "Your comment to them: &lt;b&gt;Tuesday" in report_page(*found, comments=comments)
     answer = summary_of("raw_weights", *found).same_answers[0].handle
     eli = next(result for result in found[1] if result.student.id == "eli")
@@ -321,8 +322,8 @@ def test_the_report_shows_flags_isolation_and_every_student(found):
 
 def test_commands_write_pages_and_say_how_far_they_are(course):
     read = "Reading: 9 of 9 submissions"
-    for command, progress in (("report", read), ("feedback", "Writing feedback: 9 of 9 pages"), ("export", read)):
-        done = course.run("helpers.grading", command, FIRST)
+    for name, progress in (("report", read), ("feedback", "Writing feedback: 9 of 9 pages"), ("export", read)):
+        done = course.run("helpers.grading", name, FIRST)
         assert done.returncode == 0 and progress in done.stderr, done.stderr
     assert "<!doctype html>" in course.feedback("ben")
     for name in ("index.html", "slide.html", "marks.csv", "mistakes.csv"):
