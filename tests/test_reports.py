@@ -19,7 +19,7 @@ import nbformat
 import pytest
 import torch
 from conftest import FIRST, Course, answer_notebook, solved
-from graded import FULL, OUT_OF, batch, copied
+from graded import FULL, OUT_OF, batch, command, copied
 from jinja2 import UndefinedError
 from stand_in import ISOLATION
 
