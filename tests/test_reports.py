@@ -335,8 +335,8 @@ def test_commands_write_pages_and_say_how_far_they_are(course):
 
 def test_a_report_on_nothing_says_what_to_do(pattern, tmp_path):
     course = copied(pattern, tmp_path / "course")
-    for command in ("feedback", "report"):
-        done = course.run("helpers.grading", command, FIRST)
+    for name in ("feedback", "report"):
+        done = course.run("helpers.grading", name, FIRST)
         assert done.returncode == 1 and f"make grade LESSON={FIRST}" in done.stderr
 
 
