@@ -220,7 +220,7 @@ refuse: .full .lesson env ## Pay nothing for an answer that waited: LESSON=NN_to
 feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
 	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)
 
-report: .full .lesson env ## Write the instructor's page, report/: LESSON=NN_topic
+report: .full .lesson-if-named env ## Write the instructor's pages, report/ (LESSON=, or the course so far)
 	$(PY) -m helpers.grading report $(LESSON)
 
 export: .full .lesson-if-named env ## Write marks for nbgrader, Canvas and Moodle into export/ (LESSON= for one lesson)

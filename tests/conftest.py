@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.resources
 import os
 import shutil
 import signal
@@ -104,6 +105,12 @@ def nothing_runs_on_into_the_next_test():
     for thread in threading.enumerate():
         if thread.name.startswith(WORKERS):
             thread.join(60)
+
+
+@pytest.fixture(scope="session")
+def judge() -> str:
+    """axe-core, as a script."""
+    return (importlib.resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,7 @@ from helpers.grading import __main__ as grading_command
 from helpers.grading.commands import USER_ERRORS
 from helpers.grading.errors import GradingError
 from helpers.grading.gradebook import GradebookSession
-from helpers.grading.grader import NOTHING_RAN
-from helpers.grading.journal import Journal
+from helpers.grading.journal import NOTHING_RAN, Journal
 from helpers.grading.records import digest_of_wrong
 
 # --------------------------------------------------------------------------------------------- one batch

@@ -93,5 +93,5 @@ def test_all_graded_lessons_are_on_one_page(tmp_path):
         for each in class_of(4, 2):
             journal.write(replace(each))
     places = write_learned(tmp_path)
-    assert [path.name for path in places] == ["course.html", "learned.csv"]
+    assert [path.name for path in places] == ["learned.html", "learned.csv"]
     assert LESSON.title in places[0].read_text() and len(places[1].read_text().splitlines()) > 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import importlib.resources
 import json
 import re
 import tomllib
@@ -246,12 +245,6 @@ class Visit:
     scrolling_code: list[str]
     axe: list[str]
     words_that_do_not_stand_out: list[str]
-
-
-@pytest.fixture(scope="session")
-def judge() -> str:
-    """axe-core, as a script."""
-    return (importlib.resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module", params=["a page of each kind", pytest.param("every page", marks=pytest.mark.deep)])

@@ -1,7 +1,7 @@
 """A class to try things on: thirty people who do not exist, and what they handed in.
 
-Right answers, right answers in other ways, every mistake that the lesson knows, work half done and not begun,
-and two files that no program can read. The same class every time.
+Right answers, right answers in other ways, a few mistakes that many make, work half done and not begun, and two
+files that no program can read. The same class every time.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ NAMES = re.split(
 )
 
 RIGHT, OTHERWISE, HALF, EMPTY, BROKEN = 3, 4, 3, 2, 2
+# How many make the first mistakes that mistakes.toml has of an exercise; the first one, up to three fewer
+MADE_BY = (8, 3, 1)
 
 
 def make(lesson: str) -> None:
@@ -130,23 +132,13 @@ def _otherwise(answers: Answers, source: Source) -> list[dict[str, str]]:
 
 
 def _mistaken(answers: Answers, source: Source, count: int, chance: random.Random) -> list[dict[str, str]]:
-    """Every known mistake once, and the first of each exercise again and again: classes are like that.
-
-    count: how many students, if that many are enough for every mistake to be made. One is left over, to have everything
-    right.
-    """
-    known = by_exercise(source, Mistake)
-    count = min(max(count, *map(len, known.values())), len(NAMES) - EMPTY - BROKEN - 1)
-    works = []
-    for turn in range(count):
-        chosen = {}
-        for place, (name, mistakes) in enumerate(known.items()):
-            if turn < len(mistakes):
-                chosen[name] = mistakes[turn]
-            elif mistakes and (turn + place) % 5 < 2:
-                chosen[name] = mistakes[min(int(chance.expovariate(1.1)), len(mistakes) - 1)]
-        works.append(_solved(answers, source, **chosen))
-    return works
+    """Few mistakes, each made by several: in an exercise, most of those who err do so in the same way."""
+    works: list[dict[str, Variant]] = [{} for _ in range(count)]
+    for place, (name, mistakes) in enumerate(by_exercise(source, Mistake).items()):
+        made = [mistake for times, mistake in zip(MADE_BY, mistakes, strict=False) for _ in range(times)][place % 4 :]
+        for work, mistake in zip(chance.sample(works, min(count, len(made))), made, strict=False):
+            work[name] = mistake
+    return [_solved(answers, source, **work) for work in works]
 
 
 def by_exercise(source: Source, kind: type[Variant]) -> dict[str, list[Variant]]:

@@ -21,7 +21,7 @@ from helpers.grading.gradebook import GradebookSession
 from helpers.grading.judging import ACCEPTED, REFUSED
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
-from helpers.grading.reports.report import write_report
+from helpers.grading.reports.report import write_course_report, write_report
 from helpers.grading.sandbox.cluster import cluster
 from helpers.grading.sandbox.fork_server import ForkServer
 from helpers.grading.sandbox.runner import NoSandbox, Runner
@@ -55,6 +55,8 @@ def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) ->
         case "feedback":
             settle_lateness(root, lesson)
             write_feedback(root, lesson, tuple(arguments.only))
+        case "report" if not lesson:
+            write_course_report(root)
         case "report":
             settle_lateness(root, lesson)
             write_report(root, lesson)

@@ -23,7 +23,7 @@ from helpers.course import SHIPPED_SEED
 from helpers.exercises import Lesson
 from helpers.grading.exam import HIDDEN, REFERENCE, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import digest_of
-from helpers.grading.journal import JournalEntry
+from helpers.grading.journal import NOTHING_RAN, JournalEntry
 from helpers.grading.judging import ExerciseRun, JudgedExercise, judge_predictions, judge_submission, unexplained_of
 from helpers.grading.records import record, records_of_predictions, write_verdicts
 from helpers.grading.review import Decisions
@@ -33,8 +33,6 @@ from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
 from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
 from helpers.notebooks import SETUP, grade_id, sources_of
-
-NOTHING_RAN = "nothing was run"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from helpers.grading.errors import GradingError
 
 FOLDER = "journal"
 FORMAT = 1
+NOTHING_RAN = "nothing was run"  # the isolation of a file that could not be read
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter, defaultdict
@@ -12,11 +13,11 @@ from datetime import datetime, timedelta
 from helpers.checking.judge.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
 from helpers.exercises.exercise import Prediction
+from helpers.grading.reports.excerpts import excerpt
 from helpers.grading.reports.pages import duration
-from helpers.grading.reports.results import GradedCell, StudentResult
+from helpers.grading.reports.results import HANDLE, GradedCell, StudentResult
 from helpers.text import number
 
-HANDLE = 8  # characters of an answer's digest, which the report calls it by
 MAX_BARS, MAX_LABELS = 25, 6
 # Syntax nodes from which on equal code is worth showing. Of the right answers of lessons 1 to 11, two that were written
 # independently have the same shape, with 21 nodes; a class is larger.
@@ -66,6 +67,8 @@ class MistakeGroup:
     says: str
     """What the students read."""
     students: tuple[str, ...]
+    code: str
+    """What most of them wrote, in its shortest wording."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +133,14 @@ class ExerciseSummary:
     @property
     def mistakes(self) -> list[MistakeGroup]:
         """The known mistakes that were made, the commonest first."""
-        made: dict[str, tuple[dict, list[str]]] = {}
-        for result, cell in self.judged:
-            for mistake in cell.record["mistakes"]:
-                made.setdefault(mistake["slug"], (mistake, []))[1].append(result.student.shown)
-        groups = [MistakeGroup(self.name, **mistake, students=tuple(who)) for mistake, who in made.values()]
+        made: dict[str, tuple[dict, list[Pair]]] = {}
+        for pair in self.judged:
+            for mistake in pair[1].record["mistakes"]:
+                made.setdefault(mistake["slug"], (mistake, []))[1].append(pair)
+        groups = [
+            MistakeGroup(self.name, **mistake, students=_names(pairs), code=_typical(pairs))
+            for mistake, pairs in made.values()
+        ]
         return sorted(groups, key=lambda group: (-len(group.students), group.slug))
 
     @property
@@ -207,6 +213,24 @@ def _grouped(pairs: Iterable[Pair], key: Callable[[GradedCell], Hashable]) -> li
     for pair in pairs:
         groups[key(pair[1])].append(pair)
     return [(value, members) for value, members in groups.items() if value and len(members) > 1]
+
+
+def _typical(pairs: Sequence[Pair]) -> str:
+    """What most of these answers have written, the shortest text of it."""
+    shapes = Counter(cell.record["shape"] for _, cell in pairs)
+    commonest = max(shapes, key=lambda shape: shapes[shape])
+    texts = (excerpt(cell.code) for _, cell in pairs if cell.record["shape"] == commonest)
+    return min(texts, key=lambda text: (len(text), text))
+
+
+def pairs_with_same_code(exercises: Iterable[ExerciseSummary]) -> list[tuple[str, str, list[str]]]:
+    """(student, student, exercises) of those who have long answers with the same code; most exercises first."""
+    shared: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for exercise in exercises:
+        for group in exercise.same_code:
+            for one, other in itertools.combinations(sorted(group.students), 2):
+                shared[one, other].append(exercise.name)
+    return sorted(((*pair, names) for pair, names in shared.items()), key=lambda row: (-len(row[2]), row[:2]))
 
 
 def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:

@@ -104,10 +104,10 @@ def _choices(records: Iterable[Mapping]) -> dict[str, str]:
 
 
 def write_learned(root: Path) -> list[Path]:
-    """Write report/course.html and report/learned.csv from the journals of all lessons; returns the paths."""
+    """Write report/learned.html and report/learned.csv from the journals of all lessons; returns the paths."""
     entries = {name: list(Journal(root, name).read().values()) for name in lesson_names()}
     graded = [(load_lesson(name), of_lesson) for name, of_lesson in entries.items() if of_lesson]
-    places = [root / "report" / "course.html", root / "report" / "learned.csv"]
+    places = [root / "report" / "learned.html", root / "report" / "learned.csv"]
     write_whole(places[0], learned_page(graded))
     write_whole(places[1], learned_table(graded, secret_of(root)))
     return places

@@ -18,6 +18,7 @@ from pygments.lexers import PythonLexer
 
 from helpers import theme
 from helpers.checking.show.panel import STYLE
+from helpers.grading.reports.excerpts import excerpt
 from helpers.text import counted, number, sanitized
 from helpers.text import marked as as_html
 
@@ -47,7 +48,8 @@ def _templates() -> Environment:
         code_style=Markup(_code_style()),
         theme=theme,
     )
-    templates.filters.update(number=number, code=code, marked=marked, panel=panel, duration=duration, moment=moment)
+    filters = {f.__name__: f for f in (number, code, excerpt, marked, panel, duration, moment)}
+    templates.filters.update(filters)
     return templates
 
 
@@ -91,6 +93,6 @@ def moment(time: datetime) -> str:
 
 
 def _code_style() -> str:
-    light = HtmlFormatter(style="friendly").get_style_defs(".code")
+    light = HtmlFormatter(style="xcode").get_style_defs(".code")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".code")
     return f"{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}\n"

@@ -9,20 +9,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
+from helpers.check_log import Result
 from helpers.course import write_whole
 from helpers.exercises import Lesson
+from helpers.exercises.exercise import lesson_names
 from helpers.grading.csv_tables import BadTable, as_csv
 from helpers.grading.errors import GradingError
 from helpers.grading.judging import NEEDS_REVIEW
 from helpers.grading.reports import class_summary
+from helpers.grading.reports.attempts import attempts, read_logs
 from helpers.grading.reports.class_summary import mistakes_of, summarize
+from helpers.grading.reports.comments import Comments, read_comments
+from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
 from helpers.grading.reports.learned import expected_wrongly, write_learned
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.submissions.roster import Student, missing_students, roster_files
 
-MAX_MISTAKES = 12  # of the class, at the head of the page
-MAX_NAMES = 12  # that are shown without a click
+MAX_MISTAKES = 5  # with their code, at the head of the page and on the slide
+MAX_NAMES = 6  # that are shown without a click
+MAX_FLAGS = 4
+MAX_PAIRS = 60
 
 
 def write_report(root: Path, lesson: str) -> None:
@@ -31,16 +38,42 @@ def write_report(root: Path, lesson: str) -> None:
     if not students:
         raise GradingError(f"Nothing to report: no submission of {lesson} is graded. make grade LESSON={lesson}")
     folder = root / "report" / lesson
-    write_whole(folder / "index.html", report_page(exercises, students, missing_from(root, students)))
+    logs = read_logs(root, lesson, [result.student.id for result in students])
+    text = report_page(exercises, students, missing_from(root, students), read_comments(root, lesson), logs)
+    write_whole(folder / "index.html", text)
+    write_whole(folder / "slide.html", slide_page(exercises, students))
     write_whole(folder / "marks.csv", marks_table(exercises, students))
     write_whole(folder / "mistakes.csv", mistakes_table(exercises, students))
     print(predictions_text(exercises, students), end="")
-    print(f"Wrote {folder.relative_to(root)}/index.html, and beside it marks.csv and mistakes.csv")
+    print(f"Wrote {folder.relative_to(root)}/index.html, and beside it slide.html, marks.csv and mistakes.csv")
     print(f"Wrote {' and '.join(str(path.relative_to(root)) for path in write_learned(root))}, of all lessons")
 
 
-def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list[Student] | str | None = None) -> str:
-    """The page, as standalone HTML. students: at least one. missing: see `missing_from`."""
+def write_course_report(root: Path) -> None:
+    """Write report/index.html on all lessons. Raises GradingError when nothing was graded yet."""
+    graded = {name: students for name in lesson_names() if (students := results(root, name)[1])}
+    if not graded:
+        raise GradingError("Nothing to report: no submission is graded. make grade LESSON=NN_topic")
+    lessons = [(name, len(students)) for name, students in graded.items()]
+    about = {"items": item_statistics(graded), "several": True, "smallest_class": SMALLEST_CLASS}
+    write_whole(root / "report" / "index.html", page("course.html.j2", lessons=lessons, **about))
+    print("Wrote report/index.html")
+
+
+def slide_page(lesson: Lesson, students: Sequence[StudentResult]) -> str:
+    """The commonest mistakes with their code, for a lecture: no names."""
+    mistakes = mistakes_of(summarize(lesson, students))[:MAX_MISTAKES]
+    return page("slide.html.j2", title=f"{lesson.number} · {lesson.title}", students=students, mistakes=mistakes)
+
+
+def report_page(
+    lesson: Lesson,
+    students: Sequence[StudentResult],
+    missing: list[Student] | str | None = None,
+    comments: Comments | None = None,
+    logs: Sequence[Sequence[Result]] = (),
+) -> str:
+    """The page, as standalone HTML. students: at least one. missing: see `missing_from`. logs: see `read_logs`."""
     exercises, marks = summarize(lesson, students), [result.score for result in students]
     mistakes = mistakes_of(exercises)
     out_of, due = max(result.out_of for result in students), class_summary.due_date(students)
@@ -67,13 +100,30 @@ def report_page(lesson: Lesson, students: Sequence[StudentResult], missing: list
         expected=expected_wrongly(lesson, students),
         waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == NEEDS_REVIEW],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
-        flagged=[result for result in students if result.flags],
+        unreadable=[result for result in students if not result.ran],
+        flagged=[result for result in students if result.flags and result.ran],
+        nameless=[(each, group) for each in exercises for group in each.same_answers if not group.title],
+        pairs=class_summary.pairs_with_same_code(exercises),
+        comments=comments or {},
+        ids=_ids(students),
+        items=item_statistics({lesson.name: students}),
+        several=False,
+        smallest_class=SMALLEST_CLASS,
+        attempts=attempts(logs, [each.name for each in exercises]),
         ranked=sorted(students, key=lambda result: (-result.score, result.student.shown)),
         isolations="; ".join(f"{kind} ({count})" for kind, count in sorted(isolations.items())),
         max_mistakes=MAX_MISTAKES,
         max_names=MAX_NAMES,
+        max_flags=MAX_FLAGS,
+        max_pairs=MAX_PAIRS,
         accept=lambda who, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{who.student.id} {cell.name}')}",
     )
+
+
+def _ids(students: Sequence[StudentResult]) -> dict[str, str]:
+    """The id of each student by the name that is shown, unless two have the same."""
+    shown = Counter(result.student.shown for result in students)
+    return {result.student.shown: result.student.id for result in students if shown[result.student.shown] == 1}
 
 
 def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student] | str | None:

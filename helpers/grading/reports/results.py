@@ -11,11 +11,12 @@ from nbgrader.api import Grade, SubmittedAssignment
 
 from helpers.exercises import Lesson, load_lesson
 from helpers.grading.gradebook import GradebookSession, judged_path
-from helpers.grading.journal import Journal, JournalEntry
+from helpers.grading.journal import NOTHING_RAN, Journal, JournalEntry
 from helpers.grading.progress_bars import progress
 from helpers.grading.submissions.roster import Student
 from helpers.notebooks import CHECK, check_id
 
+HANDLE = 8  # characters of an answer's digest, which the report calls it by
 NOT_RECORDED = (
     "graded by an earlier version of the course, or its line in the journal is lost, so that neither code nor pictures "
     "are shown: grade it again, with ARGS=--again"
@@ -64,6 +65,11 @@ class StudentResult:
     """handed_in, due: UTC, None where they are not known."""
     recorded: bool = True
     """The journal holds the code."""
+
+    @property
+    def ran(self) -> bool:
+        """The file could be read, and its answers were run."""
+        return self.isolation != NOTHING_RAN
 
 
 def results(
