@@ -59,7 +59,7 @@ def _what_to_do(problem: BaseException, frames: list[str], asked: set[str]) -> s
     """
     if isinstance(problem, NameError):
         missing = problem.name in asked and not frames
-        return f"{problem.name} is not defined yet. Run its cell first, then this cell again." if missing else ""
+        return f"Run the cell of {problem.name} first, then this cell again." if missing else ""
     if str(problem) not in ("", STUB):
         return ""
     which = f"{frames[-1]} is" if frames else "An exercise that this cell needs is"

@@ -116,7 +116,7 @@ def test_a_mistake_shows_a_panel_and_one_line_of_error(checked):
 def test_a_check_before_its_cell_says_what_to_run(checked):
     _, (error,) = checked("raw_weights", "globals().pop('raw_weights', None)")
     assert error.ename == "NameError"
-    assert error.traceback == ["raw_weights is not defined yet. Run its cell first, then this cell again."]
+    assert error.traceback == ["Run the cell of raw_weights first, then this cell again."]
 
 
 def test_other_names_for_the_answer_are_checked_as_what_they_stand_for(checked):

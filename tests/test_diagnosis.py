@@ -302,7 +302,7 @@ def test_two_numbers_that_differ_are_never_shown_as_the_same(shape, off):
         wrong = goal + off * np.resize([1, -1, -1, 1, 1], goal.shape)
         said = said_of(wrong, goal, rtol=1e-9, atol=1e-9)
         shown = re.search(
-            r"(?:yours|number) is (\S+?)[,;] the (?:target|right one, for the same input, is) (\S+?)\.?(?: |$)", said
+            r"(?:yours|number) is (\S+?)[,;] the (?:target|right one, for the same input, is) (\S+?)[.:]?(?: |$)", said
         )
         assert abs(float(shown[1]) - float(shown[2])) == pytest.approx(off, rel=0.3), said
 

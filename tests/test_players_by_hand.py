@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from helpers.authoring.build.lesson_source import sources
 from helpers.parts.generator import apply_temperature, keep_top_p
 from helpers.parts.positions import rotate
-from helpers.players import SCRIPTS, notebook_html, show_player, still
+from helpers.players import CONTROLS, SCRIPTS, goals, notebook_html, show_player, still
 from helpers.site import players
 from helpers.site.build import build
 
@@ -74,7 +74,7 @@ def test_a_player_that_does_not_exist_stops_the_build_and_says_what_to_do(tmp_pa
 @pytest.mark.parametrize("name", [*NAMES, "pocket"])
 def test_what_a_notebook_stores_of_a_player_is_small_and_asks_nobody(name):
     html = notebook_html(name)
-    assert len(json.dumps(html, ensure_ascii=False).encode()) < 30_000
+    assert len(json.dumps(html, ensure_ascii=False).encode()) < 32_000
     assert re.findall(r"https?://[^\s'\"<]*", html.replace("http://www.w3.org/2000/svg", "")) == []
     picture = html.partition("<iframe")[0]
     assert not re.search(r"<(script|svg|style|button|input)\b", re.sub(r'src="[^"]*"', "", picture))
@@ -128,6 +128,66 @@ def test_in_a_notebook_a_slider_goes_by_keys_and_the_page_does_not_hear_them(not
     page.press("ArrowRight", "ArrowRight")
     assert page.evaluate("frame.querySelector('[data-is=i]').textContent") == "9" and page.evaluate("heard") == 0
     assert page.evaluate("frame.documentElement.dataset.theme") == "dark"
+
+
+# --- goals -----------------------------------------------------------------------------------------------------------
+
+
+# What a reader does who reaches each goal, one step an item. keys(handle, key, times) presses a key of a vector, slide
+# moves the slider with that number, choose clicks a radio button, switch or button.
+TOOLS = """
+const figure = frame.querySelector('figure');
+const keys = (handle, key, times) => { for (let n = 0; n < times; n++) figure.querySelector(`[data-handle=${handle}]`)
+  .dispatchEvent(new frame.defaultView.KeyboardEvent('keydown', { key, bubbles: true, cancelable: true })); };
+const slide = (k, value) => { const one = figure.querySelectorAll('input[type=range]')[k]; one.value = value;
+  one.dispatchEvent(new frame.defaultView.Event('input')); };
+const choose = (selector) => figure.querySelector(selector).click();
+"""
+NEARLY = {  # what looks like it, and is not
+    "dot-product": "keys('f', 'ArrowRight', 2)",
+    "average": "keys('x0', 'ArrowLeft', 5)",
+    "lookup": "keys('k1', 'ArrowLeft', 20)",
+    "scaling": "choose('input[type=checkbox]'); slide(0, 10)",
+    "mask": "choose('input[value=after]'); keys('x3', 'ArrowLeft', 3)",
+    "rotary": "slide(0, 10)",
+    "depth": "slide(0, 32); slide(1, 8)",
+    "next-byte": "slide(0, 0)",
+    "translator": "choose('[data-word=\"3\"]')",
+}
+REACHED = {
+    "dot-product": "keys('f', 'ArrowRight', 15); keys('f', 'ArrowDown', 10)",
+    "average": "keys('x0', 'ArrowLeft', 20)",
+    "lookup": "keys('q', 'ArrowLeft', 20); keys('q', 'ArrowUp', 18)",
+    "scaling": "slide(0, 8)",
+    "mask": "choose('input[value=before]'); keys('x3', 'ArrowLeft', 3)",
+    "rotary": "slide(0, 12); slide(1, 7)",
+    "depth": "slide(0, 32); slide(1, 7)",
+    "next-byte": "slide(1, 0.05)",
+    "translator": "choose('[data-word=\"9\"]')",
+}
+
+
+def test_every_player_has_a_goal_above_its_controls_that_is_read_without_scripts():
+    assert set(goals()) == set(NAMES)
+    for name, html in STILLS.items():
+        asks, (_, controls) = goals()[name]["asks"], html.split('<p class="by-hand-goal"')
+        assert f"<b>Goal:</b> {asks} <span" in html and controls.partition("</p>\n")[2].startswith(CONTROLS)
+        assert asks in notebook_html(name).partition("<iframe")[0]  # and in the picture
+        assert all(least <= most for least, most in goals()[name]["when"].values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_goal_is_met_when_it_is_reached_and_not_before(notebook_page, name):
+    page = notebook_page(name)
+    said = "frame.querySelector('.by-hand-goal [role=status]').textContent"
+    assert page.evaluate(said) == ""
+    page.evaluate(f"(() => {{ {TOOLS} {NEARLY[name]}; }})()")
+    assert page.evaluate(said) == ""
+    page.evaluate("frame.querySelector('.by-hand-reset').click()")
+    assert page.evaluate(said) == ""
+    page.evaluate(f"(() => {{ {TOOLS} {REACHED[name]}; }})()")
+    assert page.evaluate(said) == goals()[name]["met"]
+    assert page.evaluate("frame.querySelectorAll('.by-hand-goal.is-met').length") == 1 and page.complaints() == []
 
 
 # --- the stills ------------------------------------------------------------------------------------------------------

@@ -211,6 +211,8 @@ READY = "document.querySelector('.live')?.dataset.state === 'ready'"
 
 def opened(browser, address, page=PLAYER_PAGES[0], **how):
     browser.open(address + page, **how)
+    if page == PLAYER_PAGES[0]:
+        browser.wait_for(READY)  # it opens the other model by itself: one that is still loading would be cut off
     browser.click(PYTHON)
     browser.wait_for(READY)
 
@@ -244,10 +246,43 @@ def loss_of(some, ids):
         return F.cross_entropy(some(ids[:, :-1])[0], ids[0, 1:]).item()
 
 
-@pytest.mark.parametrize("page", PLAYER_PAGES)
-def test_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(browser, address, page):
+def test_the_play_page_opens_its_model_by_itself_and_says_what_it_is(browser, address):
+    browser.open(address + PLAYER_PAGES[0])
+    browser.wait_for(READY)
+    assert [url.rpartition("/")[2] for url in browser.requests() if "/pocket-english/" in url] == [
+        "model.json",
+        "weights.bin",
+    ]
+    assert "six novels by Jane Austen, and nothing else" in browser.text(".live [role=status]")
+    assert browser.texts(".opener button:not([hidden])") == ["Open the model that writes Python (2.3 MB)"]
+    assert browser.evaluate("document.activeElement === document.body") and browser.complaints() == []
+    browser.click(PYTHON)
+    browser.wait_for(READY)
+    assert browser.evaluate("document.querySelectorAll('.live').length") == 1
+    assert "Python's standard library" in browser.text(".live [role=status]")
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Object.defineProperty(navigator, 'connection', { value: { saveData: true } })",
+        "window.matchMedia = (query) => ({ matches: query.includes('reduced-data'), addEventListener() {} })",
+    ],
+)
+def test_it_waits_for_a_click_where_data_is_saved(browser, address, wish):
+    script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=wish)["identifier"]
+    try:
+        browser.open(address + PLAYER_PAGES[0])
+        assert browser.evaluate(VISIBLE.format(".player .still svg")) and len(browser.texts(".opener button")) == 2
+        assert not [url for url in browser.requests() if "/pocket" in url and "weights" in url]
+    finally:
+        browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+def test_in_a_lesson_nothing_is_loaded_before_a_click_and_nothing_moves_after_it(browser, address):
+    page = PLAYER_PAGES[1]
     browser.open(address + page)
-    assert not [url for url in browser.requests() if "/pocket/" in url]
+    assert not [url for url in browser.requests() if "/pocket" in url and "weights" in url]
     clicked = browser.evaluate("performance.now()")
     browser.click(PYTHON)
     browser.wait_for(READY)
@@ -308,6 +343,7 @@ def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, wi
 def test_by_keys(browser, address, model):
     tokenizer, rounded, h = model[1], rounded_copy(model[0]), model[0].config.h
     browser.open(address + PLAYER_PAGES[0])
+    browser.wait_for(READY)
     browser.focus(PYTHON)
     browser.press("Enter")
     browser.wait_for(READY)
@@ -463,7 +499,6 @@ def test_opened_as_a_file_it_says_what_to_do(browser, site):
 
 def test_the_model_that_writes_english_opens_with_its_own_examples(browser, address):
     browser.open(address + PLAYER_PAGES[0])
-    browser.click(".opener button[data-model=pocket-english]")
     browser.wait_for(READY)
     assert written(browser).startswith("Mr. Tensor") and "Talk" in browser.texts(".live fieldset.text button")
     assert browser.text(".bars li code").strip() == "ens" and browser.complaints() == []

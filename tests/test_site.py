@@ -329,7 +329,15 @@ def test_search_has_the_right_answer_first_for_nine_questions_in_ten_and_for_eac
     assert dict(zip(exactly, found(exactly), strict=True)) == exactly
     answers = zip(questions.items(), found(questions), strict=True)
     wrong = {question: at for (question, right), at in answers if not re.search(right, at)}
-    assert len(questions) >= 64 and len(wrong) <= len(questions) / 10, wrong
+    assert len(questions) >= 130 and len(wrong) <= len(questions) / 20, wrong
+
+
+def test_mistakes_come_after_all_else_unless_one_is_asked_for_by_its_title(address, browser):
+    browser.open(f"{address}search.html")
+    found = "window.findSubjects({}).map(one => one.says.startsWith('A mistake'))"
+    order = browser.evaluate(found.format("'softmax'"))
+    assert order == sorted(order) and len(order) == 8
+    assert browser.evaluate(found.format("'softmax over the columns'"))[0] is True
 
 
 def test_search_that_finds_no_subject_says_so(address, browser):

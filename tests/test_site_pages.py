@@ -18,7 +18,7 @@ from helpers.authoring.build.lesson_source import sources
 from helpers.authoring.inspect.links import Term
 from helpers.authoring.publish import repository_url
 from helpers.course import ROOT
-from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs
+from helpers.site import build, course_index, front_page, indexes, postprocess, reader_notebook, recorded_runs, terms
 from helpers.site.course_index import SiteLesson
 from helpers.site.feed import feed
 from helpers.student.lessons import builds_on
@@ -366,6 +366,82 @@ def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(ma
     assert entries[0]["weight"] > max(entry["weight"] for entry in entries[1:])
 
 
+# --- pages of terms --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def course():
+    """All lessons, and the figures of each."""
+    lessons = course_index.read_lessons(ROOT / "solutions")
+    return lessons, {one.name: list(indexes.figures_of(one.notebook)) for one in lessons}
+
+
+def test_what_the_table_of_terms_names_exists_once(course):
+    lessons, figures = course
+    alts = [figure.alt for some in figures.values() for figure in some]
+    exercises = [exercise.name for one in lessons for exercise in one.exercises]
+    reports = [bug.short for bug in indexes.published_bugs()]
+    assert len(terms.term_pages()) >= 40
+    for page in terms.term_pages():
+        assert page.entries and page.exercises and page.search, page.name
+        assert not page.figure or sum(alt.startswith(page.figure) for alt in alts) == 1, page.figure
+        assert all(exercises.count(name) == 1 for name in page.exercises), page.exercises
+        assert all(reports.count(name) == 1 for name in page.bugs), page.bugs
+        assert not page.player or page.player in terms.SCRIPTS, page.player
+    assert len({page.title for page in terms.term_pages()}) == len(terms.term_pages())
+
+
+def test_every_published_bug_is_on_the_page_of_a_term_or_known_to_be_on_none():
+    on_pages = {name for page in terms.term_pages() for name in page.bugs}
+    assert {bug.short for bug in indexes.published_bugs()} - on_pages == BUGS_WITHOUT_A_TERM
+
+
+# ELMo and reading backwards have no page of their own
+BUGS_WITHOUT_A_TERM = {
+    "keras-team/keras#3281",
+    "iliaschalkidis/ELMo-keras#2",
+    "allenai/allennlp#1169",
+}
+
+
+def test_the_page_of_a_term_joins_what_the_course_has(course):
+    lessons, figures = course
+    glossary = build.pages_for_site((ROOT / "site" / "glossary.md").read_text(encoding="utf-8"))
+    made = terms.pages(lessons, figures, glossary)
+    assert len(made) == len(terms.term_pages())
+    cache = made["terms/kv-cache"]
+    assert "keys and values of earlier positions do not change" in cache  # the glossary's words
+    assert 'href="../lessons/12_gpt2.html#exercise-generate-cached"' in cache and "<svg" in cache
+    assert "https://github.com/meta-pytorch/torchtune/pull/1961" in cache
+    assert "(../lessons/12_gpt2.ipynb)" in cache and "(notation.md" not in cache
+    (mistakes,) = [mistake for one in lessons for mistake in one.mistakes if mistake.exercise == "generate_cached"][:1]
+    assert indexes.with_code(mistakes.title) in cache
+    assert 'data-player="rotary"' in made["terms/rope"] and "{{" not in "".join(made.values())
+    linked = terms.with_ways_to(glossary, [*made])
+    assert linked.count("(terms/") == sum(len(page.entries) for page in terms.term_pages())
+    assert linked.replace("](terms/", "").count("## ") == glossary.count("## ")
+
+
+def test_a_page_of_a_term_needs_its_lesson_only(masking):
+    glossary = build.pages_for_site((ROOT / "site" / "glossary.md").read_text(encoding="utf-8"))
+    made = terms.pages([masking], {masking.name: []}, glossary)
+    assert set(made) == {"terms/causal-mask", "terms/padding-mask"} and "## See it" not in made["terms/causal-mask"]
+
+
+@pytest.mark.parametrize(
+    ("link", "there"),
+    [
+        ("[a](notation.md)", "[a](../notation.md)"),
+        ("[a](../glossary.md#adam)", "[a](../glossary.md#adam)"),
+        ("[a](12_gpt2.ipynb)", "[a](../lessons/12_gpt2.ipynb)"),
+        ("[a](lessons/12_gpt2.ipynb)", "[a](../lessons/12_gpt2.ipynb)"),
+        ("[a](https://arxiv.org/abs/1)", "[a](https://arxiv.org/abs/1)"),
+    ],
+)
+def test_links_hold_from_a_folder(link, there):
+    assert terms.from_a_folder(link) == there
+
+
 def test_mistakes_are_listed_with_what_they_look_like(masking):
     page = indexes.mistakes([masking])
     assert "the mask of <code>-triu</code>" in page and "Look at the side." in page
@@ -405,7 +481,9 @@ def test_the_gallery_gives_each_figure_its_file_its_words_and_its_place(tmp_path
     drawing = new_code_cell("draw()", outputs=[new_output("display_data", data={"image/svg+xml": svg})])
     drawing.metadata["mystnb"] = {"image": {"alt": "A heat map."}}
     lesson_1 = lesson(1, cells=[new_markdown_cell("# 1 · Title\n\n## Weights"), drawing])
-    page = indexes.pages([lesson_1], tmp_path / "figures")["figures"]
+    figures = {lesson_1.name: list(indexes.figures_of(lesson_1.notebook))}
+    page = indexes.pages([lesson_1], figures)["figures"]
+    indexes.write_figures(figures, tmp_path / "figures")
     assert 'href="lessons/01_topic.html#weights"' in page and 'alt="A heat map."' in page
     file = (tmp_path / "figures" / "01_topic-1.svg").read_text(encoding="utf-8")
     assert re.search("stroke:#[0-9a-f]{6}", file) and "xmlns=" in file and "var(" not in file

@@ -4,15 +4,20 @@
     show_player("rotary")
 
 stills/NAME.html is what a player shows before its script runs: one block of HTML without an empty line, which would
-end it in Markdown. The tests compute its numbers again. by_hand/ has the style and the scripts. On the site the player
-is part of the page (helpers/site/players.py); in a notebook it is a frame, see `notebook_html`.
+end it in Markdown. The tests compute its numbers again. by_hand/ has the style and the scripts, goals.toml what each
+player asks a reader to do. On the site the player is part of the page (helpers/site/players.py); in a notebook it is a
+frame, see `notebook_html`.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import re
-from html import unescape
+import tomllib
+from html import escape, unescape
 from pathlib import Path
+from typing import Any
 
 from IPython.display import display
 
@@ -35,6 +40,7 @@ SCRIPTS = {
     "next-byte": ("numbers.js", "next-byte.js"),
     "translator": ("numbers.js", "translator.js"),
 }
+CONTROLS = '<div class="by-hand-controls">'
 WHERE_LIVE = "<p>This player is at rest: run the cell to move it.</p>"
 ON_THE_SITE = "<p>On the course's site, the model runs in the page: type to it, and switch its heads off.</p>"
 TITLE = re.compile(r'<(?:strong|p) [^>]*(?:-title"|class="name")>(.*?)</(?:strong|p)>')
@@ -47,7 +53,24 @@ def show_player(name: str) -> None:
 
 def still(name: str) -> str:
     """The HTML of a player before its script runs. FileNotFoundError for one that does not exist."""
-    return (HERE / "stills" / f"{name}.html").read_text(encoding="utf-8").strip()
+    html = (HERE / "stills" / f"{name}.html").read_text(encoding="utf-8").strip()
+    return html.replace(CONTROLS, goal(name) + CONTROLS, 1)
+
+
+@functools.cache
+def goals() -> dict[str, dict[str, Any]]:
+    """What goals.toml has: what a player asks for, `when` it is done, and what it says then."""
+    return tomllib.loads((HERE / "goals.toml").read_text(encoding="utf-8"))
+
+
+def goal(name: str) -> str:
+    """The line above a player's controls that says what to try, "" for a player without a goal."""
+    if name not in goals():
+        return ""
+    wanted = goals()[name]
+    when, met = (escape(words) for words in (json.dumps(wanted["when"]), wanted["met"]))
+    said = f'<b>Goal:</b> {escape(wanted["asks"])} <span class="by-hand-met" role="status"></span>'
+    return f'<p class="by-hand-goal" data-when="{when}" data-met="{met}">{said}</p>\n'
 
 
 def title(name: str) -> str:

@@ -44,7 +44,7 @@ def picture(still: str, style: str) -> str:
     A drawing without letters of its own becomes its alternative text.
     """
     html = SVG.sub(lambda svg: _image(svg[0], style), LIVE_ONLY.sub("", still))
-    return re.sub(r' (?:id|data-player|aria-labelledby)="[^"]*"', "", html)
+    return re.sub(r' (?:id|data-player|data-when|data-met|aria-labelledby)="[^"]*"', "", html)
 
 
 def _image(svg: str, style: str) -> str:

@@ -17,9 +17,9 @@ import shutil
 import sys
 import tomllib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 import nbformat
@@ -29,7 +29,17 @@ from helpers.authoring.inspect.links import glossary
 from helpers.authoring.publish.repository_url import home, in_binder, in_colab, site_address
 from helpers.course import ROOT
 from helpers.players import still
-from helpers.site import find_the_bug, front_page, indexes, players, postprocess, previews, recorded_runs, switches
+from helpers.site import (
+    find_the_bug,
+    front_page,
+    indexes,
+    players,
+    postprocess,
+    previews,
+    recorded_runs,
+    switches,
+    terms,
+)
 from helpers.site.course_index import NotExecuted, SiteLesson, read_lessons
 from helpers.site.link_check import page_problems
 from helpers.site.reader_notebook import for_readers
@@ -102,12 +112,13 @@ def settings(site: Path) -> dict[str, str]:
     return {"repository": home(), "branch": "main"} | told | {"address": told.get("address") or site_address(home())}
 
 
-def searched_first(lessons: Sequence[SiteLesson]) -> str:
-    """What finder.js looks through, as JSON."""
+def searched_first(lessons: Sequence[SiteLesson], pages: Mapping[str, str]) -> str:
+    """What finder.js looks through, as JSON. pages: as MyST, by their names."""
     guides = {name: (SITE / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
     of_guides = tomllib.loads((SITE / "search.toml").read_text(encoding="utf-8"))["guides"]
     words = {name: lesson.get("search", "") for name, lesson in plan().items()} | of_guides
-    entries = indexes.subjects(lessons, glossary(), guides, words)
+    others = {name: pages[name] for name in chain(*SIDEBAR.values()) if name not in GUIDES}
+    entries = indexes.subjects(lessons, glossary(), guides, words, terms.term_pages(), others)
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -129,7 +140,6 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     static = source / "_static"
     (source / "lessons").mkdir()
     (static / "drawn.css").write_text(drawn_colours(), encoding="utf-8")
-    (static / "subjects.js").write_text(f"window.SUBJECTS = {searched_first(lessons)};\n", encoding="utf-8")
     players.write_files(static / "players")
 
     problems: list[str] = []
@@ -151,10 +161,16 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     for page in [*SITE.glob("*.md"), *SITE.glob("players/*.md")]:
         name = page.relative_to(SITE).with_suffix("").as_posix()
         pages[name] = with_inserts(pages_for_site(page.read_text(encoding="utf-8")), lessons, published)
-    pages |= indexes.pages(lessons, static / "figures")
+    figures = {lesson.name: list(indexes.figures_of(lesson.notebook)) for lesson in lessons}
+    indexes.write_figures(figures, static / "figures")
+    pages |= indexes.pages(lessons, figures)
     pages["find-the-bug"] = find_the_bug.page(lessons)
     pages["runs"] = recorded_runs.page(ROOT / "helpers" / "data" / "recorded", lessons)
     pages["index"] += toctrees(lessons, pages)
+    of_terms = terms.pages(lessons, figures, pages["glossary"])
+    pages |= of_terms | {"glossary": terms.with_ways_to(pages["glossary"], [*of_terms])}
+    (static / "subjects.js").write_text(f"window.SUBJECTS = {searched_first(lessons, pages)};\n", encoding="utf-8")
+    (source / "terms").mkdir()
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf-8")
 

@@ -11,9 +11,10 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import nbformat
 from markupsafe import Markup
@@ -27,13 +28,15 @@ from helpers.site.course_index import FENCED_CODE, HEADING, SiteLesson, anchor, 
 from helpers.site.example_panels import shown, wrong_answers
 from helpers.theme import DIAGRAMS
 
+if TYPE_CHECKING:
+    from helpers.site.terms import TermPage
+
 BUGS = ROOT / "site" / "bugs.toml"
+CAPTION = re.compile(r'<div class="figure-caption">\n(.+)\n</div>', re.DOTALL)
 
 
-def pages(lessons: Sequence[SiteLesson], folder: Path) -> dict[str, str]:
-    """The lists as MyST, by the page's name. folder: where the figures are written, each to a file of its own."""
-    figures = {lesson.name: list(figures_of(lesson.notebook)) for lesson in lessons}
-    write_figures(figures, folder)
+def pages(lessons: Sequence[SiteLesson], figures: dict[str, list[LessonFigure]]) -> dict[str, str]:
+    """The lists as MyST, by the page's name. figures: those of each lesson, by its name."""
     return {
         "exercises": render("exercises.md.j2", lessons=lessons, anchor=anchor),
         "mistakes": mistakes(lessons),
@@ -96,6 +99,8 @@ class LessonFigure:
     place: LessonPlace
     svg: str = ""
     png: str = ""
+    caption: str = ""
+    """Its caption, as Markdown; "" where the text below it is none."""
 
     @property
     def ending(self) -> str:
@@ -116,7 +121,7 @@ class LessonFigure:
 def figures_of(notebook: nbformat.NotebookNode) -> Iterator[LessonFigure]:
     """The pictures of an executed lesson, in order."""
     place = LessonPlace()
-    for cell in notebook.cells:
+    for cell, below in zip_longest(notebook.cells, notebook.cells[1:]):
         if cell.cell_type == "markdown":
             place = place.after(cell.source)
             continue
@@ -126,7 +131,8 @@ def figures_of(notebook: nbformat.NotebookNode) -> Iterator[LessonFigure]:
             if svg or png:
                 titled = re.search(r"<title[^>]*>([^<]*)</title>", svg)
                 alt = output.metadata.get("image/png", {}).get("alt") or of_the_cell or (titled[1] if titled else "")
-                yield LessonFigure(alt, place, svg, png)
+                caption = CAPTION.match(below.source) if below else None
+                yield LessonFigure(alt, place, svg, png, caption[1] if caption else "")
 
 
 def write_figures(figures: dict[str, list[LessonFigure]], folder: Path) -> None:
@@ -153,6 +159,11 @@ class PublishedBug:
         """The repository, "owner/name"."""
         return "/".join(self.report.split("/")[3:5])
 
+    @property
+    def short(self) -> str:
+        """The report as GitHub shortens it, "owner/name#number"."""
+        return f"{self.program}#{self.report.rpartition('/')[2]}"
+
 
 def published_bugs() -> list[PublishedBug]:
     """The bugs that lessons speak of, in the order of the lessons."""
@@ -162,50 +173,101 @@ def published_bugs() -> list[PublishedBug]:
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Entry:
+    """Something that search finds."""
+
+    title: str
+    address: str
+    says: str
+    """A line below it."""
+    weight: float
+    also: Sequence[str] = ()
+    """Its other names."""
+    last: bool = False
+    """It comes after all others, and needs all of the words."""
+
+    def as_json(self, order: int) -> dict[str, object]:
+        """The same for finder.js."""
+        entry = {"title": self.title, "at": self.address, "says": self.says, "weight": self.weight}
+        entry |= {"also": " . ".join(filter(None, self.also)), "order": order}
+        return entry | ({"last": True} if self.last else {})
+
+
 def subjects(
     lessons: Sequence[SiteLesson],
     terms: Iterable[Term],
     guides: Mapping[str, str] = MappingProxyType({}),
     other_words: Mapping[str, str] = MappingProxyType({}),
+    pages: Iterable[TermPage] = (),
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, object]]:
-    """What search looks through before Sphinx does: lessons, their sections, terms, exercises, mistakes, players and
-    guides.
+    """What search looks through before Sphinx does: lessons, pages of terms, sections, exercises, mistakes, the other
+    terms, players and guides.
 
     terms: of the glossary, whose aliases count too. guides: Markdown by page. other_words: "recommender, IMDb" by the
-    name of a lesson or the heading of a guide's section. finder.js reads the result.
+    name of a lesson or the heading of a guide, a section or another page. pages: of single terms. others: pages
+    that are found by their headings alone, as Markdown. finder.js reads the result.
     """
-    entries: list[dict[str, object]] = []
+    terms, numbers = list(terms), {lesson.number for lesson in lessons}
+    pages = [page for page in pages if page.entries[0].lesson in numbers]
+    found = [
+        *_of_lessons(lessons, terms, other_words),
+        *_of_terms(lessons, terms, pages),
+        *_of_exercises(lessons),
+        *(Entry(title(one), f"players/index.html#player-{one}", "A figure to move by hand", 1.3) for one in SCRIPTS),
+        *_of_guides(guides, others, other_words),
+    ]
+    return [entry.as_json(order) for order, entry in enumerate(found)]
 
-    def add(title: str, address: str, about: str, weight: float, also: str = "") -> None:
-        entry = {"title": title, "at": address, "says": about, "weight": weight, "also": also, "order": len(entries)}
-        entries.append(entry)
 
-    terms = list(terms)
+def _of_lessons(
+    lessons: Sequence[SiteLesson], terms: Sequence[Term], other_words: Mapping[str, str]
+) -> Iterator[Entry]:
     for lesson in lessons:
         explained = [name for term in terms if term.lesson == lesson.number for name in (term.name, *term.aliases)]
-        also = " . ".join([lesson.subtitle, lesson.line, *explained, *other_words.get(lesson.name, "").split(", ")])
-        add(lesson.title, lesson.page, f"Lesson {lesson.number}. {lesson.line or lesson.subtitle}", 3.0, also)
+        also = (lesson.subtitle, lesson.line, *explained, *other_words.get(lesson.name, "").split(", "))
+        says = f"Lesson {lesson.number}. {lesson.line or lesson.subtitle}"
+        yield Entry(lesson.title, lesson.page, says, 3.0, also)
+
+
+def _of_terms(lessons: Sequence[SiteLesson], terms: Sequence[Term], pages: Sequence[TermPage]) -> Iterator[Entry]:
+    for page in pages:
+        names = [name for term in page.entries for name in (term.name, *term.aliases)]
+        says = "What it is, a figure, exercises, and what people get wrong"
+        yield Entry(page.title, page.address, says, 3.0, (*names, *page.search.split(", ")))
+    titles = {lesson.number: lesson.title for lesson in lessons}
+    on_a_page = {page.explains[0] for page in pages}
+    for term in terms:
+        if term.lesson in titles and term.anchor not in on_a_page:
+            says = f"Explained in lesson {term.lesson}, {titles[term.lesson]}"
+            yield Entry(term.name, f"glossary.html#{term.anchor}", says, 1.4, term.aliases)
+
+
+def _of_exercises(lessons: Sequence[SiteLesson]) -> Iterator[Entry]:
+    """Sections, exercises and mistakes."""
     for lesson in lessons:
         name, page = f"lesson {lesson.number}, {lesson.title}", lesson.page
         for heading, place in lesson.sections:
-            add(heading, f"{page}#{place}", f"L{name[1:]}", 1.2)
+            yield Entry(heading, f"{page}#{place}", f"L{name[1:]}", 1.2)
         for exercise in lesson.exercises:
-            address, words = f"{page}#{anchor(exercise.name)}", exercise.name.replace("_", " ")
-            add(exercise.name, address, f"An exercise of {name}", 1.5, words)
+            words = (exercise.name.replace("_", " "),)
+            yield Entry(exercise.name, f"{page}#{anchor(exercise.name)}", f"An exercise of {name}", 1.5, words)
         for mistake in lesson.mistakes:
-            add(mistake.title, f"{page}#{anchor(mistake.exercise)}", f"A mistake in {mistake.exercise}, {name}", 1.6)
-    titles = {lesson.number: lesson.title for lesson in lessons}
-    for term in terms:
-        if term.lesson in titles:
-            about = f"Explained in lesson {term.lesson}, {titles[term.lesson]}"
-            add(term.name, f"glossary.html#{term.anchor}", about, 1.4, " . ".join(term.aliases))
-    for player in SCRIPTS:
-        add(title(player), f"players/index.html#player-{player}", "A figure to move by hand", 1.3)
+            says = f"A mistake in {mistake.exercise}, {name}"
+            yield Entry(mistake.title, f"{page}#{anchor(mistake.exercise)}", says, 1.6, last=True)
+
+
+def _of_guides(guides: Mapping[str, str], others: Mapping[str, str], other_words: Mapping[str, str]) -> Iterator[Entry]:
+    def also(heading: str) -> list[str]:
+        return other_words.get(heading, "").split(", ")
+
     for page, text in guides.items():
         headings = HEADING.findall(FENCED_CODE.sub("", text))
         heading, *sections = (words for marks, words in headings if marks != "###")
-        add(heading, f"{page}.html", "A guide", 1.5)
+        yield Entry(heading, f"{page}.html", "A guide", 1.5, also(heading))
         for section in sections:
-            also = other_words.get(section, "").replace(", ", " . ")
-            add(section, f"{page}.html#{slug(section)}", f"In the guide {heading}", 1.3, also)
-    return entries
+            yield Entry(section, f"{page}.html#{slug(section)}", f"In the guide {heading}", 1.3, also(section))
+    for page, text in others.items():
+        if found := HEADING.search(text):
+            yield Entry(found[2], f"{page}.html", "A page of the course", 1.5, also(found[2]))

@@ -5,43 +5,53 @@
 
 (() => {
   const SMALL = new Set(
-    "a an and are as at by does do for from how i in is it its of on or over that the this to what why with".split(" "),
+    "a an and are as at by do does explain explained for from how i in is it its me of on or over that the this to use what when which why with work works".split(" "),
   );
 
   const plain = (text) => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
   const stem = (word) => (word.length > 4 ? word.replace(/(izations?|izers?|ings?|ions?|ed|ers?|es|e|s)$/, "") : word.replace(/([^s])s$/, "$1"));
-  const words = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean).map(stem);
+  const wholeWords = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean);
+  const words = (text) => wholeWords(text).map(stem);
 
   /* How much of a word a set of words holds: 1 for the word, less for a longer word that begins with it. */
   const held = (set, word) =>
     set.has(word) ? 1 : word.length > 3 && [...set].some((other) => other.startsWith(word)) ? 0.6 : 0;
 
+  const names = (entry, cut) => [entry.title, ...(entry.also ?? "").split(" . ")].map((name) => cut(name).join(" "));
+
   /* How well an entry answers, 0 where it holds less than half of the words. A whole phrase and a whole title count
-     most; each word that is missing lowers the rest. */
-  function score(entry, asked, phrase) {
-    const wanted = asked.filter((word) => !SMALL.has(word));
+     most, and more as they are written than by their stems; each word that is missing lowers the rest. A mistake
+     needs all of the words. */
+  function score(entry, phrase, written) {
+    const wanted = wholeWords(written).filter((word) => !SMALL.has(word)).map(stem);
     if (!wanted.length) return 0;
     const inTitle = new Set(words(entry.title));
     const inAll = new Set([...inTitle, ...words(entry.also ?? "")]);
     const sum = (set) => wanted.reduce((total, word) => total + held(set, word), 0);
     const part = sum(inAll) / wanted.length;
-    if (part < 0.5) return 0;
+    if (part < (entry.last ? 1 : 0.5)) return 0;
     const share = sum(inTitle) / Math.max(wanted.length, inTitle.size);
-    const names = [entry.title, ...(entry.also ?? "").split(" . ")].map((name) => words(name).join(" "));
-    const whole = words(entry.title).join(" ") === phrase ? 2 : names.includes(phrase) ? 1 : ` ${names.join(" . ")} `.includes(` ${phrase} `) ? 0.5 : 0;
-    return entry.weight * part ** 2 * (0.4 + share + whole);
+    const stems = names(entry, words);
+    const whole = stems[0] === phrase ? 2 : stems.includes(phrase) ? 1 : ` ${stems.join(" . ")} `.includes(` ${phrase} `) ? 0.5 : 0;
+    const exact = names(entry, wholeWords).includes(written) ? 2 : 0;
+    return entry.weight * part ** 2 * (0.4 + share + whole + exact);
   }
 
-  /* The best entries for a question, one for each address. */
+  /* The best entries for a question, one for each address: mistakes after all others, but for one that is asked for
+     by its whole title. */
   window.findSubjects = (question, entries = window.SUBJECTS ?? [], most = 8) => {
-    const asked = words(question);
-    const phrase = asked.join(" ");
+    const phrase = words(question).join(" ");
+    const written = wholeWords(question).join(" ");
     const best = new Map();
+    const better = (a, b) => a.last - b.last || b.points - a.points || a.order - b.order;
     for (const entry of entries) {
-      const points = score(entry, asked, phrase);
-      if (points > (best.get(entry.at)?.points ?? 0)) best.set(entry.at, { ...entry, points });
+      const points = score(entry, phrase, written);
+      if (!points) continue;
+      const found = { ...entry, points, last: Number(Boolean(entry.last) && words(entry.title).join(" ") !== phrase) };
+      const other = best.get(entry.at);
+      if (!other || better(found, other) < 0) best.set(entry.at, found);
     }
-    return [...best.values()].sort((a, b) => b.points - a.points || a.order - b.order).slice(0, most);
+    return [...best.values()].sort(better).slice(0, most);
   };
 
   function show(question) {

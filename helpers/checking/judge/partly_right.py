@@ -104,7 +104,7 @@ def single_number(pair: Pair) -> str:
     exact = abs(abs(mine - goal) - apart) <= 2e-6 * max(1.0, abs(goal))
     if abs(goal) > 1 if whole else exact and 1 <= apart <= LARGEST_STEP and abs(goal) < 100:
         return f"{said}: yours is {apart} too {'large' if mine > goal else 'small'}."
-    return f"{said}."
+    return f"{said}{_close(mine, goal) if pair.fractions else ''}."
 
 
 def largest_difference(pair: Pair) -> str:
@@ -120,7 +120,8 @@ def largest_difference(pair: Pair) -> str:
     count = int(pair.near.sum())
     still = f" {count} of {pair.goal.numel()} are right." if count else ""
     yours, right = told_apart(pair.mine[index], pair.goal[index])
-    where = f"{which} {entry(list(index), pair.axes)}: yours is {yours}, the target {right}.{still}"
+    close = _close(pair.mine[index].item(), pair.goal[index].item()) if pair.fractions else ""
+    where = f"{which} {entry(list(index), pair.axes)}: yours is {yours}, the target {right}{close}.{still}"
     return f"{ONLY_NUMBERS}{where}"
 
 
@@ -145,6 +146,12 @@ def nearly(pair: Pair) -> str:
         return ""
     narrow = ", a float32 on the way" if pair.target.dtype == torch.float64 and each < FLOAT32 else ""
     return f"{how}. {SOMETHING_SMALL.format(narrow)}"
+
+
+def _close(mine: float, goal: float) -> str:
+    """How far a number is from one that it nearly is, "" where it is not near."""
+    off = abs(mine - goal) / abs(goal) if goal else math.inf
+    return f": close, but off by {float(f'{100 * off:.1g}'):g} %" if 1e-7 <= off <= NEARLY else ""
 
 
 def _percent(share: float) -> str:

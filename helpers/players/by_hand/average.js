@@ -36,6 +36,7 @@ byHand.player("average", (figure, { vectors, i }) => {
       group.classList.toggle("is-looking", group.dataset.vector === names[i]);
     const corners = hull(x).map((corner) => plane.place(corner).join(","));
     svg.querySelector("polygon").setAttribute("points", corners.join(" "));
+    byHand.reached(figure, {});
     byHand.say(figure, `Weights ${weights.map((weight) => byHand.fixed(weight)).join(", ")}; output ${byHand.coordinates(y)}.`);
   }
 

@@ -60,6 +60,7 @@ byHand.player("depth", (figure, { gains, names, e, depth, gain, least, most }) =
       `Depth ${n}, gain ${names[choice.value].label}: at the top the vectors have the size ${written(forward[n])}; ` +
       `of the gradient ${written(backward[0])} reaches the bottom.`;
     svg.setAttribute("aria-label", `${svg.dataset.words} ${words}`);
+    byHand.reached(figure, { blocks: n, gradient: backward[0] });
     byHand.say(figure, words);
   }
 

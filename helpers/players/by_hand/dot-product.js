@@ -30,6 +30,8 @@ byHand.player("dot-product", (figure, { vectors }) => {
     const match = byHand.fixed(byHand.dot(u, f));
     figure.querySelector('[data-is="match"]').textContent = match;
     halves(u);
+    const products = u.map((part, k) => part * f[k]);
+    byHand.reached(figure, { score: byHand.dot(u, f), least: Math.min(...products) });
     byHand.say(figure, `The score is ${match}.`);
   }
 

@@ -13,11 +13,14 @@ byHand.player("lookup", (figure, { vectors }) => {
     byHand.rows(figure, names.filter((name) => name[0] === "k"), scores, weights);
     values.output("y", y);
     figure.querySelector('[data-is="output"] span').textContent = byHand.coordinates(y);
+    const keys = JSON.stringify(of("k")) === before ? 0 : 1;
+    byHand.reached(figure, { k1: weights[1], keys });
     byHand.say(figure, `Weights ${weights.map((weight) => byHand.fixed(weight)).join(", ")}; output ${byHand.coordinates(y)}.`);
   }
 
-  const keys = byHand.plane(left, vectors, draw);
+  const before = JSON.stringify(of("k"));
+  const queries = byHand.plane(left, vectors, draw);
   const values = byHand.plane(right, vectors, draw);
-  byHand.reset(figure, vectors, [keys, values], draw);
+  byHand.reset(figure, vectors, [queries, values], draw);
   draw();
 });

@@ -38,6 +38,8 @@ byHand.player("mask", (figure, { vectors }) => {
     });
     const words = moved.join(", ") || "none";
     figure.querySelector('[data-is="moved"]').innerHTML = words.replace(/y(\d)/g, "<i>y</i><sub>$1</sub>");
+    const last = moved.filter((name) => name === "y3").length;
+    byHand.reached(figure, { last, others: moved.length - last });
     byHand.say(figure, `Outputs moved: ${words}.`);
   }
 

@@ -69,6 +69,7 @@ byHand.player("next-byte", (figure, { contexts, draws }) => {
     tell("whole", byHand.fixed(after.whole, 3));
     tell("draws", letters);
     tell("seed", seed);
+    byHand.reached(figure, { kept: after.count, temperature });
     byHand.say(figure, `Kept ${after.count} of 256 bytes. Drawn: ${letters}.`);
   }
 

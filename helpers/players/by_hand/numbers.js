@@ -41,6 +41,18 @@ byHand.say = (figure, words) => {
   figure.saying = setTimeout(() => (figure.querySelector(".by-hand-said").textContent = words), 400);
 };
 
+/* The goal of a player (goals.toml): it is met once each number that it names is within its bounds. `moves` is counted
+   here; what the player begins with is none. */
+byHand.reached = (figure, numbers) => {
+  const goal = figure.querySelector(".by-hand-goal");
+  figure.moves = (figure.moves ?? -1) + 1;
+  const there = { ...numbers, moves: figure.moves };
+  const within = ([name, [least, most]]) => there[name] >= least && there[name] <= most;
+  if (goal.classList.contains("is-met") || !figure.moves || !Object.entries(JSON.parse(goal.dataset.when)).every(within)) return;
+  goal.classList.add("is-met");
+  goal.querySelector("[role=status]").textContent = goal.dataset.met;
+};
+
 /* The rows of a table of scores and weights. */
 byHand.rows = (figure, names, scores, weights) => {
   names.forEach((name, j) => {

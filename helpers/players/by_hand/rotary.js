@@ -45,6 +45,7 @@ byHand.player("rotary", (figure, { q, k, speeds, i, j, last }) => {
     for (const [name, words] of Object.entries({ i, j, apart, score: written })) tell(name, words);
     const words = `Query at ${i}, key at ${j}: distance ${apart}, score ${written}.`;
     svg.setAttribute("aria-label", `${svg.dataset.words} ${words}`);
+    byHand.reached(figure, { shift: Math.abs(i - start[0]), other: Math.abs(j - start[1]), apart: i - j });
     byHand.say(figure, words);
   }
 

@@ -32,6 +32,8 @@ byHand.player("translator", (figure, { english, written, mean, heads, chosen, ro
     const told = most.slice(0, 2).map((j) => `${english[j]} with ${byHand.percent(shares[j])}`);
     const words = `As it writes ${written[at]}, the model looks at ${told.join(" and ")}.`;
     picture.setAttribute("aria-label", words);
+    const mean = Number(buttons[0].checked);
+    byHand.reached(figure, { mean, largest: Math.max(...shares) });
     byHand.say(figure, words);
   }
 

@@ -1,5 +1,6 @@
 /* The player of the pocket GPT-2: what is on the page, and what happens when it is touched. The model itself is in
-   pocket-model.js, its tokens are in pocket-tokens.js. Nothing is fetched before a click. */
+   pocket-model.js, its tokens are in pocket-tokens.js. Nothing is fetched before a click, but where the page asks for it
+   (data-opens): there a model opens by itself, unless the reader saves data. */
 "use strict";
 
 (() => {
@@ -18,6 +19,7 @@
       ["Said twice", "the red ship sank at dawn. the red ship"],
     ],
   };
+  const LEARNED = { pocket: "the source of Python's standard library", "pocket-english": "six novels by Jane Austen" };
   const TOP_K = [1, 2, 3, 5, 10, 20, 50, 100, Infinity];
   const BARS = 10;
   const INDUCING = 0.4; // the score from which a head counts as an induction head
@@ -40,6 +42,9 @@
   const nats = (loss) => (Number.isFinite(loss) ? loss.toFixed(2) : "–");
 
   /* --- loading --- */
+
+  const savesData = () =>
+    location.protocol === "file:" || Boolean(navigator.connection?.saveData) || matchMedia("(prefers-reduced-data: reduce)").matches;
 
   class NotLoaded extends Error {}
 
@@ -99,38 +104,52 @@
       this.box = box;
       this.still = box.querySelector(".still");
       this.opener = box.querySelector(".opener");
-      this.opener.querySelectorAll("button").forEach((one) => one.addEventListener("click", () => this.open(one.dataset.model)));
+      this.openers = [...this.opener.querySelectorAll("button")];
+      for (const one of this.openers) one.addEventListener("click", () => { this.open(one.dataset.model); this.live.focus({ preventScroll: true }); });
+      this.round = 0; // which reading is the newest: an older one gives up
+      const asked = box.closest("[data-opens]")?.dataset.opens;
+      if (asked && !savesData()) this.open(asked);
+    }
+
+    begin() {
       this.ids = []; // the text, as the model is to read it
       this.off = new Set();
       this.head = 0;
       this.row = -1; // the token whose attention is shown; -1: the last
       this.column = -1; // and the token it looks at, in the matrix
       this.settings = { temperature: 1, topK: Infinity, topP: 1 };
-      this.round = 0; // which reading is the newest: an older one gives up
       this.last = { kept: 0, computed: 0 };
       this.writing = false;
     }
 
-    /* Everything that comes later has its place from this click on: nothing on the page moves again. */
+    /* Everything that comes later has its place from here on: nothing on the page moves again. The other model's button
+       stays. */
     open(folder) {
+      this.leave();
+      this.round += 1;
+      this.live?.remove();
+      this.begin();
       this.folder = folder;
-      this.still.hidden = this.opener.hidden = true;
+      this.still.hidden = true;
+      for (const one of this.openers) one.hidden = one.dataset.model === folder;
       this.build();
       this.box.append(this.live);
-      this.live.focus({ preventScroll: true });
       this.fetch();
     }
 
     async fetch() {
+      const here = this.live;
       this.abort = new AbortController();
       this.again.hidden = true;
       this.say("Loading the model");
       try {
-        const loaded = await load(this.folder, (share) => this.say(`Loading the model: ${percent(share)}`, share), this.abort.signal);
+        const loaded = await load(this.folder, (share) => here === this.live && this.say(`Loading the model: ${percent(share)}`, share), this.abort.signal);
+        if (here !== this.live) return; // the other model was opened meanwhile
         Object.assign(this, loaded);
       } catch (problem) {
         const stopped = problem.name === "AbortError";
         if (!stopped && !(problem instanceof NotLoaded)) throw problem;
+        if (here !== this.live) return;
         this.say(stopped ? "The loading was stopped." : problem.message, undefined, true);
         this.again.hidden = false;
         return;
@@ -150,7 +169,7 @@
       this.live.querySelectorAll("fieldset").forEach((part) => (part.disabled = false));
       this.head = this.strongest.induction.head;
       const { depth, h, n } = this.model, size = (this.about.bytes / 1e6).toFixed(1);
-      this.say(`${depth} blocks of ${h} heads, a vocabulary of ${n} tokens; ${size} MB, loaded.`);
+      this.say(`A small GPT-2 that has read ${LEARNED[this.folder]}, and nothing else. ${depth} blocks of ${h} heads, a vocabulary of ${n} tokens; ${size} MB, loaded.`);
       this.setText(EXAMPLES[this.folder][1][1]);
     }
 
