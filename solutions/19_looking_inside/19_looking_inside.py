@@ -12,10 +12,10 @@
 # A model reads the same text twice, and predicts the second copy with hardly a mistake. **Which parts did it, and how
 # would you prove it?**
 #
-# A map of attention weights suggests an answer: one head looks at exactly the right place. But a map shows where a head
-# looks, not what the output owes to it. This lesson trains a very small model that copies, and works through the
-# instruments of **mechanistic interpretability** on it: ablation, direct attribution, activation patching, path patching.
-# Each corrects the one before. Then they are tried on a GPT-2, and at the end they reach their limit.
+# A map of attention weights suggests an answer: one head looks at exactly the right place. But a map shows where a
+# head looks, not what the output owes to it. This lesson trains a very small model that copies, and works through the
+# instruments of **mechanistic interpretability** on it: ablation, direct attribution, activation patching, path
+# patching. Each corrects the one before. Then they are tried on a GPT-2, and at the end they reach their limit.
 #
 # | | |
 # |---|---|
@@ -58,11 +58,11 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html): two layers of
 # attention with four heads each, no feed-forward network, rotary positions, and 64 tokens. Its text is p different
-# tokens in random order, **said twice**. The first half is random. In the second half every token but the first can be
-# predicted, and only by looking back.
+# tokens in random order, **said twice**. The first half is random. In the second half every token but the first can
+# be predicted, and only by looking back.
 #
-# `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32, and
-# computes the loss on what can be copied.
+# `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32,
+# and computes the loss on what can be copied.
 
 # %%
 def learn(model, limit=400, enough=0.1):
@@ -94,29 +94,30 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One text, p = 24. Row i shows where position i looks; dark is a weight of 1. Nearly every position
-# of the second half, from 24 on, looks 23 places back: at the token that followed the same token in the first half.
+# **How to read it.** One text, p = 24. Row i shows where position i looks; dark is a weight of 1. Nearly every
+# position of the second half, from 24 on, looks 23 places back: at the token that followed the same token in the
+# first half.
 #
 # </div>
 #
-# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12. How do the other heads look? Two
-# **pattern scores** answer for all heads at once. The **previous-token score** is the mean weight on the token just
-# before. The **induction score** is the mean weight, in the second copy, on the token that followed the same token in the
-# first copy.
+# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12. How do the other heads look?
+# Two **pattern scores** answer for all heads at once. The **previous-token score** is the mean weight on the token
+# just before. The **induction score** is the mean weight, in the second copy, on the token that followed the same
+# token in the first copy.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `pattern_scores`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return the previous-token score and the induction score of each head, from the weights of one layer. All positions but
-# the first have a previous token. The first token of the second copy (position p) is not to be copied from anywhere, but
-# its successor is: positions p to 2p − 2 count for the induction score, p − 1 of them.
+# Return the previous-token score and the induction score of each head, from the weights of one layer. All positions
+# but the first have a previous token. The first token of the second copy (position p) is not to be copied from
+# anywhere, but its successor is: positions p to 2p − 2 count for the induction score, p − 1 of them.
 #
 # <details><summary>Hint 1: which diagonal</summary>
 #
-# Position p + i holds the token of position i. What followed it is at position i + 1. How far back is that, for every i?
-# `torch.Tensor.diagonal` takes an offset and two axes.
+# Position p + i holds the token of position i. What followed it is at position i + 1. How far back is that, for every
+# i? `torch.Tensor.diagonal` takes an offset and two axes.
 #
 # </details>
 # <details><summary>Hint 2: two tokens</summary>
@@ -156,13 +157,13 @@ previous = scores[0][0]
 #
 # ## Take it away
 #
-# To find out what depends on a head, take it away: an **ablation**. Before `unify`, the heads' outputs are one tensor z
-# of shape (b, h, t, d). A model can be asked to run with another z: `model(ids, change)` calls `change(layer, z)` in
-# each layer and uses what it returns.
+# To find out what depends on a head, take it away: an **ablation**. Before `unify`, the heads' outputs are one tensor
+# z of shape (b, h, t, d). A model can be asked to run with another z: `model(ids, change)` calls `change(layer, z)`
+# in each layer and uses what it returns.
 #
-# What should replace a head's output? Zeros are one choice; but a model that expects the same vector everywhere has never
-# seen its absence, and may suffer for that reason alone. The head's mean over many texts, a **mean ablation**, removes
-# only what varies. Here are both.
+# What should replace a head's output? Zeros are one choice; but a model that expects the same vector everywhere has
+# never seen its absence, and may suffer for that reason alone. The head's mean over many texts, a **mean ablation**,
+# removes only what varies. Here are both.
 
 # %%
 def without(model, heads, by="zero"):
@@ -197,16 +198,17 @@ for name, heads in cases.items():
 print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# In this model the two choices agree, so the effects are not due to unusual zeros. And the map was misleading: the head
-# that looks at the answer is hardly missed. The surprise is layer 0. Its heads do not look at the answer, yet without
-# them the loss is far above that of a guess.
+# In this model the two choices agree, so the effects are not due to unusual zeros. And the map was misleading: the
+# head that looks at the answer is hardly missed. The surprise is layer 0. Its heads do not look at the answer, yet
+# without them the loss is far above that of a guess.
 #
-# An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as well.
+# An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
+# well.
 #
 # ## What each head adds
 #
-# What is needed and what does the work are two questions. The second has an exact answer, because the last hidden state
-# is a **sum**: the embedding of the token, plus what each head has written,
+# What is needed and what does the work are two questions. The second has an exact answer, because the last hidden
+# state is a **sum**: the embedding of the token, plus what each head has written,
 #
 # $$x = x_{\text{tokens}} + \sum_{\text{heads}} x_{\text{head}} .$$
 #
@@ -335,16 +337,17 @@ check.prediction("layer_0_share", layer_0_share)
 
 # %% [markdown]
 # So the head of the map does a good part of the work. Without it, what the other three add still puts the right token
-# first in most places. In GPT-2 there are even heads that write an answer mainly when those that usually do are switched
-# off ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
+# first in most places. In GPT-2 there are even heads that write an answer mainly when those that usually do are
+# switched off ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
 #
-# Layer 0 adds nothing to the answer, and without it there is none: its effect is **indirect**. Neither instrument shows
-# what it passes on, or to whom. For that we have to intervene in a running model more finely than by taking heads away.
+# Layer 0 adds nothing to the answer, and without it there is none: its effect is **indirect**. Neither instrument
+# shows what it passes on, or to whom. For that we have to intervene in a running model more finely than by taking
+# heads away.
 #
 # ## Patch one activation
 #
-# An [induction head](../../site/glossary.md#induction-head) needs help. At the second A of "A B … A" it has to find the B.
-# But B's embedding does not say which token came before it. Here is how two heads might solve that together:
+# An [induction head](../../site/glossary.md#induction-head) needs help. At the second A of "A B … A" it has to find
+# the B. But B's embedding does not say which token came before it. Here is how two heads might solve that together:
 
 # %%
 plots.diagrams.induction_circuit()
@@ -358,12 +361,13 @@ plots.diagrams.induction_circuit()
 #
 # </div>
 #
-# That is a hypothesis, and it names positions. To test it, take two texts that differ in one token. The **clean** text
-# can be copied: A stands before B, and A is also the last token. In the **corrupted** text another token replaces the
-# first A, so the last token has never been there before. **Activation patching** runs the corrupted text, but replaces one
-# activation by its value in the clean run. If the right answer comes back, the answer depends on what that activation
-# carried. Unlike an ablation it asks what is *sufficient* to bring the answer back, and the two texts say which
-# information is meant. (The idea is older: [Meng et al., 2022](https://arxiv.org/abs/2202.05262) call it causal tracing.)
+# That is a hypothesis, and it names positions. To test it, take two texts that differ in one token. The **clean**
+# text can be copied: A stands before B, and A is also the last token. In the **corrupted** text another token
+# replaces the first A, so the last token has never been there before. **Activation patching** runs the corrupted
+# text, but replaces one activation by its value in the clean run. If the right answer comes back, the answer depends
+# on what that activation carried. Unlike an ablation it asks what is *sufficient* to bring the answer back, and the
+# two texts say which information is meant. (The idea is older: [Meng et al., 2022](https://arxiv.org/abs/2202.05262)
+# call it causal tracing.)
 
 # %% [markdown]
 # <div class="card">
@@ -382,8 +386,8 @@ plots.diagrams.induction_circuit()
 # </details>
 # <details><summary>Hint 2: which numbers</summary>
 #
-# z has the shape (b, h, t, d). If head 1 is patched at position 2, the b · d numbers `z[:, 1, 2]` are replaced, in a copy
-# of z. Patching a text with itself changes nothing.
+# z has the shape (b, h, t, d). If head 1 is patched at position 2, the b · d numbers `z[:, 1, 2]` are replaced, in a
+# copy of z. Patching a text with itself changes nothing.
 #
 # </details>
 # </div>
@@ -418,8 +422,8 @@ def patched(model, clean, corrupted, layer, head, at):
 check(patched)
 
 # %% [markdown]
-# Position 10 of the first copy holds A, position 11 the answer B. The last position, 34, is the second A. The corrupted
-# text has another token at position 10, and nothing else differs.
+# Position 10 of the first copy holds A, position 11 the answer B. The last position, 34, is the second A. The
+# corrupted text has another token at position 10, and nothing else differs.
 
 # %% [markdown]
 # <div class="card">
@@ -475,35 +479,36 @@ check.prediction("patch_place", patch_place)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each cell is one run of 64 corrupted texts: the share of the lost logit that comes back when that
-# head is patched at that position.
+# **How to read it.** Each cell is one run of 64 corrupted texts: the share of the lost logit that comes back when
+# that head is patched at that position.
 #
 # </div>
 #
-# The hypothesis holds at both of its positions. At position 11, heads of layer 0 carry what is missing, and they are the two
-# with the highest previous-token scores. At position 34, heads of layer 1 deliver the answer. Everywhere else patching
-# does nothing, at the token that was replaced too.
+# The hypothesis holds at both of its positions. At position 11, heads of layer 0 carry what is missing, and they are
+# the two with the highest previous-token scores. At position 34, heads of layer 1 deliver the answer. Everywhere else
+# patching does nothing, at the token that was replaced too.
 #
 # ## Patch one path
 #
-# Layer 1 reads a hidden state three times: for queries, for keys and for values. The diagram claims that layer 0 helps
-# through the **keys**. A key has to say which token came before its own; a query and a value need only their own
-# token. **Path patching** ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)) tests a single path: what
-# one part has written is replaced where *one* other part reads it, and nowhere else.
+# Layer 1 reads a hidden state three times: for queries, for keys and for values. The diagram claims that layer 0
+# helps through the **keys**. A key has to say which token came before its own; a query and a value need only their
+# own token. **Path patching** ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)) tests a single path:
+# what one part has written is replaced where *one* other part reads it, and nowhere else.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3.25 points
 #
-# Return what a layer of attention adds when one of its three inputs reads another hidden state and the other two read x.
-# The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights, for_values)`, which
-# returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z to (b, t, e), for `layer.unify`.
+# Return what a layer of attention adds when one of its three inputs reads another hidden state and the other two read
+# x. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights, for_values)`,
+# which returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z to (b, t, e), for
+# `layer.unify`.
 #
 # <details><summary>Hint 1: three variables</summary>
 #
-# Which hidden state do the queries read if the role is "keys"? Write down three variables, one for each input; for each
-# role one of them is `other`.
+# Which hidden state do the queries read if the role is "keys"? Write down three variables, one for each input; for
+# each role one of them is `other`.
 #
 # </details>
 # <details><summary>Hint 2: a test of your own</summary>
@@ -548,10 +553,12 @@ for name, heads in {"layer 0": range(4), **{f"head {head}": [head] for head in r
     print(f"{name} through", *[f"{role} {share:.2f}" for role, share in zip(ROLES, by_role(four, heads))])
 
 # %% [markdown]
-# What layer 0 knows reaches the answer through the keys of layer 1, and through nothing else. With that the circuit is
-# proved in this model, as far as an intervention can prove it: the information, its place, and the path that it takes.
+# What layer 0 knows reaches the answer through the keys of layer 1, and through nothing else. With that the circuit
+# is proved in this model, as far as an intervention can prove it: the information, its place, and the path that it
+# takes.
 #
-# One model may be an accident. The same measurements for four more, and a control: does copying need two layers at all?
+# One model may be an accident. The same measurements for four more, and a control: does copying need two layers at
+# all?
 
 # %% tags=["hide-input"]
 print("seed   steps   highest induction score   right without that head   restored through keys")
@@ -571,14 +578,15 @@ for h in (1, 4):
     print(f"one layer, heads: {h}, 300 steps: loss {last:.2f}")
 
 # %% [markdown]
-# All five models copy by the same path, and in none of them is the head of the clearest map missed. A single layer has
-# not learned the task after more steps than any of them needed. (For a related task, with contexts that grow, [Sanford,
-# Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow with them.)
+# All five models copy by the same path, and in none of them is the head of the clearest map missed. A single layer
+# has not learned the task after more steps than any of them needed. (For a related task, with contexts that grow,
+# [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow with
+# them.)
 #
 # ## From the weights alone
 #
-# So far every instrument needed texts. Can the circuit be read from the **weights**? A head of attention is two products
-# of matrices:
+# So far every instrument needed texts. Can the circuit be read from the **weights**? A head of attention is two
+# products of matrices:
 
 # %%
 plots.diagrams.head_circuits()
@@ -593,15 +601,16 @@ plots.diagrams.head_circuits()
 # </div>
 #
 # The **QK circuit** says where a head looks, the **OV circuit** what it moves. The induction circuit is a
-# **K-composition**: what layer 0 writes by its OV circuits is read by the keys of layer 1. The **composition score** of
-# [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html) measures how much one head reads of what
-# another writes:
+# **K-composition**: what layer 0 writes by its OV circuits is read by the keys of layer 1. The **composition score**
+# of [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html) measures how much one head reads of
+# what another writes:
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
 # \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms),}$$
 #
 # with the later head's rows of $W_q$, $W_k$ or $W_v$ as $W_{\mathrm{reads}}$, and the earlier head's OV circuit as
-# $W_{\mathrm{writes}}$. Even random matrices have a score. It is the baseline against which all others have to be seen.
+# $W_{\mathrm{writes}}$. Even random matrices have a score. It is the baseline against which all others have to be
+# seen.
 
 # %% [markdown]
 # <div class="card">
@@ -673,17 +682,17 @@ print(f"random matrices: {chance:.3f}, and 1/√e = {1 / math.sqrt(64):.3f}")
 #
 # </div>
 #
-# The weights rank the heads as path patching does: the keys read heads 1 and 3 most. But they do not agree on the rest.
-# Heads 0 and 2 are also clearly above chance for the keys, and patching them brings back next to nothing. The score says
-# what a head *could* read, not what passes on real texts. It suggests what to patch.
+# The weights rank the heads as path patching does: the keys read heads 1 and 3 most. But they do not agree on the
+# rest. Heads 0 and 2 are also clearly above chance for the keys, and patching them brings back next to nothing. The
+# score says what a head *could* read, not what passes on real texts. It suggests what to patch.
 #
 # ## A model that was not built for this
 #
 # The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) writes Python. It has four blocks of six heads, and
-# feed-forward networks. After `def left(line, …` it expects `line` again in the next `def left(`. Which heads did that?
-# The corrupted text has `name` in place of `line`. The measure is the **logit difference** between the two: it ignores
-# what is added to all logits alike, as a softmax does. `patch_every_head` patches each head at all positions, as
-# `patched` did at one.
+# feed-forward networks. After `def left(line, …` it expects `line` again in the next `def left(`. Which heads did
+# that? The corrupted text has `name` in place of `line`. The measure is the **logit difference** between the two: it
+# ignores what is added to all logits alike, as a softmax does. `patch_every_head` patches each head at all positions,
+# as `patched` did at one.
 
 # %%
 folder = gpt2_files("gpt2", places="embedded").folder
@@ -708,9 +717,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean run.
-# Negative shares, all near 0, are orange. Effects along one path are counted at both of its ends, so shares need not add
-# up to 1.
+# **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
+# run. Negative shares, all near 0, are orange. Effects along one path are counted at both of its ends, so shares need
+# not add up to 1.
 #
 # </div>
 #
@@ -733,17 +742,18 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
 
 # %% [markdown]
 # The map of head 5 in block 0 would not have been noticed: at `line` it looks at `line` itself. It does not move
-# anything; it writes into the hidden state of a token what this token is, in the form that later heads copy. The heads of
-# blocks 2 and 3 act at the last position, and look at the answer. This is one pair of texts. On random tokens said twice,
-# the model cannot copy without head 5 of block 0 either ([measured further](../../site/further.md#lesson-12)).
+# anything; it writes into the hidden state of a token what this token is, in the form that later heads copy. The
+# heads of blocks 2 and 3 act at the last position, and look at the answer. This is one pair of texts. On random
+# tokens said twice, the model cannot copy without head 5 of block 0 either ([measured
+# further](../../site/further.md#lesson-12)).
 #
 # ## What would the model say now?
 #
 # Patching tells which parts matter. A cheaper instrument tells *when* an answer appears. The **logit lens**
-# ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats the
-# hidden state after each block as if it were the last: it goes through the last norm and the output layer, and becomes
-# logits. These are what the model would say if the remaining blocks added nothing. The function below has the bug that a
-# widely used library had ([TransformerLens, issue
+# ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats
+# the hidden state after each block as if it were the last: it goes through the last norm and the output layer, and
+# becomes logits. These are what the model would say if the remaining blocks added nothing. The function below has the
+# bug that a widely used library had ([TransformerLens, issue
 # 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
 
 # %%
@@ -813,22 +823,22 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
-# There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each state
-# is normed alone and has a deviation of its own. Divided by that of the last state, an early state gives small logits, and
-# looks undecided.
+# There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each
+# state is normed alone and has a deviation of its own. Divided by that of the last state, an early state gives small
+# logits, and looks undecided.
 #
 # </details>
 #
-# The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for whose
-# early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
+# The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for
+# whose early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
 #
 # ## On GPT-2 itself
 #
 # With the published weights the same function repeats the first step of a well-known study. [Wang et al.,
 # 2022](https://arxiv.org/abs/2211.00593) asked how GPT-2 completes "When Mary and John went to the store, John gave a
-# drink to": with the **indirect object**, Mary. They found 26 heads in seven groups, name movers and the heads that feed
-# them. Patching every head takes 144 runs. The stored output of this page was made without the weights, so no result of
-# ours is told here; `make data ARGS=gpt2` fetches them.
+# drink to": with the **indirect object**, Mary. They found 26 heads in seven groups, name movers and the heads that
+# feed them. Patching every head takes 144 runs. The stored output of this page was made without the weights, so no
+# result of ours is told here; `make data ARGS=gpt2` fetches them.
 
 # %%
 def indirect_objects(tokenizer, pairs, where=None):
@@ -854,11 +864,12 @@ else:
 # %% [markdown]
 # ## More features than dimensions
 #
-# All these instruments take **heads** as the parts. But what does a hidden state of e numbers hold, and how many things
-# can it hold? If each were a direction at a right angle to all others, there would be room for e. A toy of [Elhage et
-# al., 2022](https://arxiv.org/abs/2209.10652) shows that there can be more. Five features are squeezed into two
-# dimensions, x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are the directions of the
-# features; each counts 0.9 times as much as the one before. Does the model keep two features and drop three?
+# All these instruments take **heads** as the parts. But what does a hidden state of e numbers hold, and how many
+# things can it hold? If each were a direction at a right angle to all others, there would be room for e. A toy of
+# [Elhage et al., 2022](https://arxiv.org/abs/2209.10652) shows that there can be more. Five features are squeezed
+# into two dimensions, x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are the
+# directions of the features; each counts 0.9 times as much as the one before. Does the model keep two features and
+# drop three?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two planes with arrows from the origin, one for each of five features. Left, features always present: two long arrows at a right angle, and three of hardly any length. Right, features rarely present: five arrows of about equal length that point in five directions, spread evenly around the circle."}}
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), layout="compressed")
@@ -877,14 +888,15 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is a row of W, numbered by its feature. One run each; with other seeds rare features also
-# end as two opposite pairs.
+# **How to read it.** Each arrow is a row of W, numbered by its feature. One run each; with other seeds rare features
+# also end as two opposite pairs.
 #
 # </div>
 #
-# Features that are always present leave room for only two. Features that are rarely present are kept, all five, at angles
-# that are not right: they disturb each other, but seldom occur together. This is **superposition**. It means that neither a
-# component of a hidden state nor a head need be about one thing, and that taking a head apart may be the wrong cut.
+# Features that are always present leave room for only two. Features that are rarely present are kept, all five, at
+# angles that are not right: they disturb each other, but seldom occur together. This is **superposition**. It means
+# that neither a component of a hidden state nor a head need be about one thing, and that taking a head apart may be
+# the wrong cut.
 #
 # If directions outnumber dimensions, look for the directions. A **sparse autoencoder** ([Bricken et al.,
 # 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html)) learns a dictionary of k > e features
@@ -893,8 +905,8 @@ plt.show()
 # $$f = \mathrm{ReLU}\big((x - b_d) W_e + b_e\big), \qquad \hat x = f W_d + b_d, \qquad
 # L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
 #
-# The penalty keeps most features at 0. It counts each feature times the length of its row of W_d: without that factor the
-# model could shrink f and lengthen W_d, and pay nothing ([a question about a
+# The penalty keeps most features at 0. It counts each feature times the length of its row of W_d: without that factor
+# the model could shrink f and lengthen W_d, and pay nothing ([a question about a
 # library](https://github.com/decoderesearch/SAELens/issues/544) that does include it).
 
 # %% [markdown]
@@ -906,14 +918,14 @@ plt.show()
 #
 # <details><summary>Hint 1: which axis</summary>
 #
-# Row i of `decode` is the direction of feature i. Its length is a norm over the e components. How many such lengths are
-# there?
+# Row i of `decode` is the direction of feature i. Its length is a norm over the e components. How many such lengths
+# are there?
 #
 # </details>
 # <details><summary>Hint 2: one vector, one feature</summary>
 #
-# Let x = (3, 4), offset (0, 0), encode ((1), (0)), bias (−1), decode ((0, 2)) and penalty 0.5. Then f = 2 and x̂ = (0, 4).
-# The error is 9, the penalty 0.5 · 2 · 2 = 2, and the loss 11.
+# Let x = (3, 4), offset (0, 0), encode ((1), (0)), bias (−1), decode ((0, 2)) and penalty 0.5. Then f = 2 and x̂ =
+# (0, 4). The error is 9, the penalty 0.5 · 2 · 2 = 2, and the loss 11.
 #
 # </details>
 # </div>
@@ -936,9 +948,9 @@ def dictionary_loss(x, encode, bias, decode, offset, penalty):
 check(dictionary_loss)
 
 # %% [markdown]
-# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, which have
-# 192 numbers (a [recorded run](../../site/runs.md): `python -m helpers.training.dictionary`). How much of the model
-# survives if block 2 reads the rebuilt states? The unit is bits per byte on modules that were held out.
+# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, which
+# have 192 numbers (a [recorded run](../../site/runs.md): `python -m helpers.training.dictionary`). How much of the
+# model survives if block 2 reads the rebuilt states? The unit is bits per byte on modules that were held out.
 
 # %%
 run = recorded("dictionary")
@@ -969,30 +981,31 @@ for sample in run["samples"][:5]:
 #
 # ## What you can do now
 #
-# You can ask a trained model which parts made an answer, and you know what each instrument proves. A map shows where a
-# head looks. Attribution shows what it adds, an ablation what is lost without it. Patching shows which activation carries
-# an answer, and path patching through which input. Weights and lenses suggest where to patch. And where features
-# outnumber dimensions, you know why the parts of the model need not be the parts of the explanation.
+# You can ask a trained model which parts made an answer, and you know what each instrument proves. A map shows where
+# a head looks. Attribution shows what it adds, an ablation what is lost without it. Patching shows which activation
+# carries an answer, and path patching through which input. Weights and lenses suggest where to patch. And where
+# features outnumber dimensions, you know why the parts of the model need not be the parts of the explanation.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
 #
 # The query of the second A would have to know what came after the first A, and that is the answer. A head of layer 0
-# chooses by token and distance, and neither shows it which token follows an A. At B, it need only look one place back.
+# chooses by token and distance, and neither shows it which token follows an A. At B, it need only look one place
+# back.
 #
 # </details>
 # <details><summary>2. Patching a head brings back nothing. Does that head play no part?</summary>
 #
-# No: it may carry something that both texts share, or do only a part that is useless without another. Patching tests the
-# difference between the two texts, and the choice of the corrupted text decides what is tested.
+# No: it may carry something that both texts share, or do only a part that is useless without another. Patching tests
+# the difference between the two texts, and the choice of the corrupted text decides what is tested.
 #
 # </details>
 # <details><summary>3. A head's direct contribution to the right token is large. Does it raise the
 # probability?</summary>
 #
-# Not if it adds as much to all other tokens: a softmax ignores what is added to all logits. Ask for the contribution to
-# the difference of two logits, as in the patches of the pocket model.
+# Not if it adds as much to all other tokens: a softmax ignores what is added to all logits. Ask for the contribution
+# to the difference of two logits, as in the patches of the pocket model.
 #
 # </details>
 #
@@ -1007,9 +1020,9 @@ for sample in run["samples"][:5]:
 #   in large models.
 # - [Wang et al., *Interpretability in the wild*, 2022](https://arxiv.org/abs/2211.00593): 26 heads of GPT-2 that
 #   complete a sentence together, found with ablations, contributions and patching.
-# - [Elhage et al., *Toy models of superposition*, 2022](https://arxiv.org/abs/2209.10652), and [Bricken et al., *Towards
-#   monosemanticity*, 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html): why features outnumber
-#   dimensions, and dictionaries that find them.
+# - [Elhage et al., *Toy models of superposition*, 2022](https://arxiv.org/abs/2209.10652), and [Bricken et al.,
+#   *Towards monosemanticity*, 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html): why
+#   features outnumber dimensions, and dictionaries that find them.
 # - [Belrose et al., *Eliciting latent predictions from transformers with the tuned
 #   lens*, 2023](https://arxiv.org/abs/2303.08112): where the logit lens fails, and a lens that is trained.
 #

@@ -275,6 +275,7 @@ logit_lens = exercise(
     ),
 )
 
+
 def vectors(m: int, e: int, k: int, penalty: float) -> Inputs:
     """Vectors (m, e), an encoder and a decoder with k features, and how much their lengths cost."""
     return case(normal(m, e), normal(e, k), normal(k), normal(k, e), normal(e), penalty)
