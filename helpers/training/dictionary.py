@@ -125,7 +125,7 @@ def main() -> None:
     for penalty in PENALTIES:
         found = learn(x.flatten(0, 1), penalty, steps)
         with record.aside():
-            figures = judged(found, y) | {"bits": bits(model, tokenizer, some, found)}
+            figures = judged(found, y) | {"held_out_bits": bits(model, tokenizer, some, found)}
         record.look(penalty=penalty, **figures)
         if penalty == KEPT and not options.attempt:
             tensors = {name: tensor.half().contiguous() for name, tensor in found.state_dict().items()}

@@ -341,8 +341,7 @@ check.prediction("layer_0_share", layer_0_share)
 # switched off ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
 #
 # Layer 0 adds nothing to the answer, and without it there is none: its effect is **indirect**. Neither instrument
-# shows what it passes on, or to whom. For that we have to intervene in a running model more finely than by taking
-# heads away.
+# shows what it passes on, or which part reads it. For that we have to intervene in a running model more finely.
 #
 # ## Patch one activation
 #
@@ -363,11 +362,12 @@ plots.diagrams.induction_circuit()
 #
 # That is a hypothesis, and it names positions. To test it, take two texts that differ in one token. The **clean**
 # text can be copied: A stands before B, and A is also the last token. In the **corrupted** text another token
-# replaces the first A, so the last token has never been there before. **Activation patching** runs the corrupted
-# text, but replaces one activation by its value in the clean run. If the right answer comes back, the answer depends
-# on what that activation carried. Unlike an ablation it asks what is *sufficient* to bring the answer back, and the
-# two texts say which information is meant. (The idea is older: [Meng et al., 2022](https://arxiv.org/abs/2202.05262)
-# call it causal tracing.)
+# replaces the first A, so the last token has never been there before.
+#
+# **Activation patching** runs the corrupted text, but replaces one activation by its value in the clean run. If the
+# right answer comes back, the answer depends on what that activation carried. Unlike an ablation it asks what is
+# *sufficient* to bring the answer back, and the two texts say which information is meant. (The idea is older: [Meng
+# et al., 2022](https://arxiv.org/abs/2202.05262) call it causal tracing.)
 
 # %% [markdown]
 # <div class="card">
@@ -864,12 +864,13 @@ else:
 # %% [markdown]
 # ## More features than dimensions
 #
-# All these instruments take **heads** as the parts. But what does a hidden state of e numbers hold, and how many
-# things can it hold? If each were a direction at a right angle to all others, there would be room for e. A toy of
-# [Elhage et al., 2022](https://arxiv.org/abs/2209.10652) shows that there can be more. Five features are squeezed
-# into two dimensions, x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are the
-# directions of the features; each counts 0.9 times as much as the one before. Does the model keep two features and
-# drop three?
+# All these instruments take **heads** as the parts. But how many things can a hidden state of e numbers hold? If each
+# were a direction at a right angle to all others, there would be room for e.
+#
+# A toy of [Elhage et al., 2022](https://arxiv.org/abs/2209.10652) shows that there can be more. Five features are
+# squeezed into two dimensions, x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are
+# the directions of the features; each counts 0.9 times as much as the one before. Does the model keep two features
+# and drop three?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two planes with arrows from the origin, one for each of five features. Left, features always present: two long arrows at a right angle, and three of hardly any length. Right, features rarely present: five arrows of about equal length that point in five directions, spread evenly around the circle."}}
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), layout="compressed")
@@ -948,9 +949,9 @@ def dictionary_loss(x, encode, bias, decode, offset, penalty):
 check(dictionary_loss)
 
 # %% [markdown]
-# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, which
-# have 192 numbers (a [recorded run](../../site/runs.md): `python -m helpers.training.dictionary`). How much of the
-# model survives if block 2 reads the rebuilt states? The unit is bits per byte on modules that were held out.
+# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of
+# width e = 192 (recorded: `python -m helpers.training.dictionary` repeats the run). How much of the model survives if
+# block 2 reads the rebuilt states? The unit is bits per byte on modules that were held out.
 
 # %%
 run = recorded("dictionary")
@@ -968,16 +969,27 @@ print(f"in this lesson's text: {(state > 0).sum(dim=-1)[1:].float().mean():.1f} 
       f"loss {loss[1:].mean():.2f}")
 
 # %% [markdown]
-# @@SAE1@@
+# The smallest penalty keeps most of the model: the loss rises from 1.16 to 1.33 bits per byte. The larger the
+# penalty, the fewer features describe a state, and the more is lost. At λ = 0.6 the majority of the 512 features is
+# **dead**: it was never present on held-out text, and takes no part. So the dictionary is not the model. What it
+# leaves out is part of what the model predicts with, and may be what one is looking for.
+#
+# The dictionary of λ = 0.2 comes with the course. Here are five of its first forty features, each with the places in
+# held-out modules where it is strongest, in brackets the token.
 
 # %%
-for sample in run["samples"][:5]:
+for number in (1, 24, 33, 35, 21):
+    sample = run["samples"][number]
     print(f"feature {sample['feature']}, present in {sample['present']:.1%} of the places")
     for before, token, strength in sample["contexts"][:4]:
         print(f"    {strength:>5.2f}  …{before}[{token}]".replace("\n", "⏎"))
 
 # %% [markdown]
-# @@SAE2@@
+# The first four were picked because they are easy to name: `not` after `if`, the first letter of a docstring, what a
+# `for` loop runs over, `self` after `if`. None of them is a token alone: each needs the context. The fifth was picked
+# because it is not easy to name, and such features are in every dictionary. A name is a hypothesis about a feature,
+# made from its strongest places only. To prove it takes what the heads took: switch the feature off, patch it, and
+# look at what the model then says.
 #
 # ## What you can do now
 #
