@@ -21,7 +21,7 @@
 # |---|---|
 # | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 65 minutes: four exercises, 11 points, and two predictions |
+# | **It takes** | about 110 minutes: four exercises, 21.5 points, and two predictions |
 # | **It computes** | for seconds in each cell, about a minute in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
@@ -498,7 +498,7 @@ check.prediction("patch_place", patch_place)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3.25 points
+# **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Return what a layer of attention adds when one of its three inputs reads another hidden state and the other two read
 # x. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights, for_values)`,
@@ -532,7 +532,7 @@ def path_patched(layer, x, other, role):
     return layer.unify(merge_heads(layer.gathered(weights, for_values)))
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_path_patched", "locked": true, "points": 3.25, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "check_path_patched", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(path_patched)
 
 # %%
