@@ -22,7 +22,7 @@
 # | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
 # | **It takes** | about 110 minutes: seven exercises, 21.5 points, and three predictions |
-# | **It computes** | for seconds in each cell, about a minute in all |
+# | **It computes** | for seconds in each cell, a minute or so in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
 # vocabulary. Two new letters: p, the length of a stretch that is said twice, and k, a number of features. Layers and
@@ -322,7 +322,7 @@ layer_0_share = "A"
 # layer_0_share = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Nine horizontal bars: the tokens, four heads of layer 0, four heads of layer 1. The bars of the tokens and of layer 0 are hardly visible; those of layer 1 are all positive, the shortest about half as long as the longest."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Nine horizontal bars: the tokens, four heads of layer 0, four heads of layer 1. The bars of the tokens and of layer 0 are hardly visible; those of layer 1 are all positive, the shortest about two thirds as long as the longest."}}
 figure, ax = plt.subplots(figsize=(5.8, 2.9))
 names = ["tokens", *[f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]]
 ax.barh(names, shares.values(), color="#6a4fb3")
@@ -486,7 +486,7 @@ check.prediction("patch_place", patch_place)
 #
 # The hypothesis holds at both of its positions. At position 11, heads of layer 0 carry what is missing, and they are
 # the two with the highest previous-token scores. At position 34, heads of layer 1 deliver the answer. Everywhere else
-# patching does nothing, at the token that was replaced too.
+# patching brings back next to nothing, also at the token that was replaced.
 #
 # ## Patch one path
 #
@@ -578,10 +578,10 @@ for h in (1, 4):
     print(f"one layer, heads: {h}, 250 steps: loss {last:.2f}")
 
 # %% [markdown]
-# All five models copy by the same path, and in none of them is the head of the clearest map missed. A single layer
-# has not learned the task after more steps than any of them needed. (For a related task, with contexts that grow,
-# [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow with
-# them.)
+# All five models copy by the same path, and none of them loses much without the head of its clearest map. A single
+# layer has not learned the task after more steps than any of them needed. (For a related task, with contexts that
+# grow, [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow
+# with them.)
 #
 # ## From the weights alone
 #
@@ -743,9 +743,12 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
 # %% [markdown]
 # The map of head 5 in block 0 would not have been noticed: at `line` it looks at `line` itself. It does not move
 # anything; it writes into the hidden state of a token what this token is, in the form that later heads copy. The
-# heads of blocks 2 and 3 act at the last position, and look at the answer. This is one pair of texts. On random
-# tokens said twice, the model cannot copy without head 5 of block 0 either ([measured
+# heads of blocks 2 and 3 act at the last position, and look at the answer. It carries the answer, and yet it is no
+# part of copying in particular: without it ordinary code suffers as much ([measured
 # further](../../site/further.md#lesson-12)).
+#
+# And the previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
+# name is `(`, so there it writes the same. Patching tests the *difference* between two texts, and only that.
 #
 # ## What would the model say now?
 #
@@ -889,8 +892,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is a row of W, numbered by its feature. One run each; with other seeds rare features
-# also end as two opposite pairs.
+# **How to read it.** Each arrow is a row of W, numbered by its feature. One run each.
 #
 # </div>
 #
@@ -1007,10 +1009,10 @@ for number in (1, 24, 33, 35, 21):
 # back.
 #
 # </details>
-# <details><summary>2. Patching a head brings back nothing. Does that head play no part?</summary>
+# <details><summary>2. Which corrupted text would show what head 1 of block 0 of the pocket model does?</summary>
 #
-# No: it may carry something that both texts share, or do only a part that is useless without another. Patching tests
-# the difference between the two texts, and the choice of the corrupted text decides what is tested.
+# One in which the token before the first `line` is another one, and all else the same: then the key of `line` no
+# longer says that `(` came before it. Compare the copying model, where the token before the answer was replaced.
 #
 # </details>
 # <details><summary>3. A head's direct contribution to the right token is large. Does it raise the
