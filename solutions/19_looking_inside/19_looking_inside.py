@@ -21,7 +21,7 @@
 # |---|---|
 # | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 110 minutes: seven exercises, 21.5 points, and three predictions |
+# | **It takes** | about 115 minutes: seven exercises, 21.5 points, and three predictions |
 # | **It computes** | for seconds in each cell, a minute or so in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
@@ -292,7 +292,8 @@ def contributions(model, rows):
         added = direct_contributions(stacked, directions, model.norm.weight)
         logits = model(ids).gather(-1, right[..., None])[..., 0]
         rest = model.to_logits(model.norm.bias)[right]    # w · β
-    print("they add up to the logit:", torch.allclose(added.sum(dim=0) + rest, logits, atol=1e-4))
+    print("they add up to the logit:",
+          torch.allclose(added.sum(dim=0) + rest, logits, atol=1e-4))
     print(f"logit of the right token: {logits[:, 24:].mean():.2f}")
     return dict(zip(parts, added[:, :, 24:].mean(dim=(1, 2)).tolist()))
 
@@ -394,11 +395,11 @@ plots.diagrams.induction_circuit()
 
 # %% nbgrader={"grade": false, "grade_id": "patched", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def patched(model, clean, corrupted, layer, head, at):
-    """The corrupted text's logits, with one head's output at one position from the clean text.
+    """The corrupted text's logits, with one head's output at one position from the clean.
 
-    model: model(ids, change) returns logits (b, t, n); in each layer it calls change(layer, z),
-    z (b, h, t, d), and uses the result for z. clean, corrupted: (b, t). layer, head, at: which
-    output is replaced, counted from 0. Returns (b, t, n).
+    model: model(ids, change) returns logits (b, t, n); in each layer it calls
+    change(layer, z), z (b, h, t, d), and uses the result for z. clean, corrupted: (b, t).
+    layer, head, at: which output is replaced, counted from 0. Returns (b, t, n).
     """
     ### BEGIN SOLUTION
     kept = {}
@@ -447,7 +448,8 @@ patch_place = "B"
 # %%
 def two_texts(i=10, p=24):
     """Clean and corrupted texts (b, p + i + 1), and the right answers (b,)."""
-    once = said_twice(64, p + 1, 64, torch.Generator().manual_seed(19)).to(device())[:, :p + 1]
+    generator = torch.Generator().manual_seed(19)
+    once = said_twice(64, p + 1, 64, generator).to(device())[:, :p + 1]
     clean = torch.cat([once[:, :p], once[:, :i + 1]], dim=1)
     corrupted = clean.clone()
     corrupted[:, i] = once[:, p]    # a token that is nowhere else
@@ -462,15 +464,16 @@ with torch.no_grad():
     high, low = right_logit(four(clean)), right_logit(four(corrupted))
     print(f"logit of the right answer: clean {high:.2f}, corrupted {low:.2f}")
     places = [9, 10, 11, 12, 33, 34]
-    restored = torch.tensor([[(right_logit(patched(four, clean, corrupted, layer, head, at)) - low)
-                              / (high - low) for at in places]
-                             for layer in (0, 1) for head in range(4)])
+    restored = torch.tensor([
+        [(right_logit(patched(four, clean, corrupted, layer, head, at)) - low) / (high - low)
+         for at in places] for layer in (0, 1) for head in range(4)])
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of eight heads by the positions 9, 10, 11, 12, 33 and 34. Only two groups of cells are dark: heads of layer 0 at position 11, two of them much more than the others, and all four heads of layer 1 at position 34. All other cells are 0."}}
 figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="compressed")
 heads = [f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]
-plots.heat(restored.clamp(min=0), heads, [str(at) for at in places], ax=ax, scale=1, row_label="", digits=2,
-           column_label="position that is patched", title="Two positions bring the answer back")
+plots.heat(restored.clamp(min=0), heads, [str(at) for at in places], ax=ax, scale=1, digits=2,
+           row_label="", column_label="position that is patched",
+           title="Two positions bring the answer back")
 plt.show()
 
 # %% nbgrader={"grade": true, "grade_id": "check_patch_place", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
@@ -549,8 +552,9 @@ def by_role(model, heads):
             shares.append((right_logit(model.to_logits(model.norm(y))) - low) / (high - low))
     return shares
 
-for name, heads in {"layer 0": range(4), **{f"head {head}": [head] for head in range(4)}}.items():
-    print(f"{name} through", *[f"{role} {share:.2f}" for role, share in zip(ROLES, by_role(four, heads))])
+for name, heads in [("layer 0", range(4)), *[(f"head {head}", [head]) for head in range(4)]]:
+    shares = zip(ROLES, by_role(four, heads))
+    print(f"{name} through", *[f"{role} {share:.2f}" for role, share in shares])
 
 # %% [markdown]
 # What layer 0 knows reaches the answer through the keys of layer 1, and through nothing else. With that the circuit
@@ -561,7 +565,8 @@ for name, heads in {"layer 0": range(4), **{f"head {head}": [head] for head in r
 # all?
 
 # %% tags=["hide-input"]
-print("seed   steps   highest induction score   right without that head   restored through keys")
+print("seed   steps   highest induction score   right without that head "
+      "  restored through keys")
 for seed in range(1, 5):
     torch.manual_seed(seed)
     other = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
@@ -663,11 +668,14 @@ chance = composition_scores(reads, values, unify, 4).mean().item()
 readers = {"queries": second.to_queries, "keys": second.to_keys, "values": second.to_values}
 figure, axes = plt.subplots(1, 3, figsize=(7, 3), sharey=True, layout="compressed")
 for ax, (role, layer) in zip(axes, readers.items()):
-    found = composition_scores(layer.weight, first.to_values.weight, first.unify.weight, 4).detach().cpu()
+    found = composition_scores(layer.weight, first.to_values.weight, first.unify.weight, 4)
+    found = found.detach().cpu()
     ax.plot(range(4), found.T, "o", color="#6a4fb3", markerfacecolor="none")
     ax.axhline(chance, color="#555555", linestyle=(0, (2, 2)))
-    ax.set(title=role, xlabel="head of layer 0", xticks=range(4), xlim=(-0.5, 3.5), ylim=(0, 0.3))
-    print(f"{role:>7}: mean scores of the heads of layer 0", *[f"{one:.2f}" for one in found.mean(dim=0)])
+    ax.set(title=role, xlabel="head of layer 0", xticks=range(4), xlim=(-0.5, 3.5),
+           ylim=(0, 0.3))
+    print(f"{role:>7}: mean scores of the heads of layer 0",
+          *[f"{one:.2f}" for one in found.mean(dim=0)])
 axes[0].set_ylabel("composition score")
 axes[0].annotate("random matrices", (-0.4, chance + 0.005), fontsize=8.5)
 figure.suptitle("Only the keys read layer 0 more than by chance")
@@ -704,14 +712,17 @@ right, wrong = ids[:, 4], others[:, 4]
 with torch.no_grad():
     for one in (ids, others):
         chances = pocket(one)[0, -1].softmax(dim=-1)
-        print(f"after {tokenizer.token(one[0, 4])!r} the model says {tokenizer.token(chances.argmax())!r}"
+        said = tokenizer.token(chances.argmax())
+        print(f"after {tokenizer.token(one[0, 4])!r} the model says {said!r}"
               f" with {chances.max():.2f}")
 high, low, shares = patch_every_head(pocket, ids, others, right, wrong)
-print(f"logit difference: clean {high:.2f}, corrupted {low:.2f}; all shares together {shares.sum():.2f}")
+print(f"logit difference: clean {high:.2f}, corrupted {low:.2f}; "
+      f"all shares together {shares.sum():.2f}")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of four blocks by six heads. The darkest cell by far is head 5 of block 0, about 0.8; head 3 of block 3 has about 0.4, two more about 0.2, and nearly all others are near 0."}}
-plots.heat(shares, [f"block {block}" for block in range(4)], [f"head {head}" for head in range(6)], scale=1,
-           row_label="", column_label="", title="One head of block 0 carries most of it", digits=2)
+plots.heat(shares, [f"block {block}" for block in range(4)],
+           [f"head {head}" for head in range(6)], scale=1, row_label="", column_label="",
+           title="One head of block 0 carries most of it", digits=2)
 plt.show()
 
 # %% [markdown]
@@ -737,7 +748,8 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
         back.append(((logits[0, right] - logits[0, wrong]).item() - low) / (high - low))
     at = max(range(len(back)), key=back.__getitem__)
     to = looked[block, head, at].argmax().item()
-    print(f"head {head} of block {block}: {back[at]:.2f} at position {at} ({tokenizer.token(ids[0, at])!r}), "
+    print(f"head {head} of block {block}: {back[at]:.2f} at position {at} "
+          f"({tokenizer.token(ids[0, at])!r}), "
           f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
@@ -847,8 +859,8 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 def indirect_objects(tokenizer, pairs, where=None):
     """Clean and corrupted prompts (b, t), and the right answers of both, (b,) each."""
     prompt = "When {0} and {1} went to the store, {2} gave a drink to"
-    clean, corrupted = ([tokenizer.encode(prompt.format(a, b, again)) for a, b, again in told] for told in
-                        ([(a, b, b) for a, b in pairs], [(a, b, a) for a, b in pairs]))
+    clean = [tokenizer.encode(prompt.format(a, b, b)) for a, b in pairs]
+    corrupted = [tokenizer.encode(prompt.format(a, b, a)) for a, b in pairs]
     answers = [[tokenizer.encode(f" {name}")[0] for name in pair] for pair in pairs]
     return [torch.tensor(one, device=where) for one in (clean, corrupted, *zip(*answers))]
 
@@ -877,7 +889,8 @@ else:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two planes with arrows from the origin, one for each of five features. Left, features always present: two long arrows at a right angle, and three short ones. Right, features rarely present: five arrows of about equal length that point in five directions, spread evenly around the circle."}}
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), layout="compressed")
-for ax, (present, title) in zip(axes, {1.0: "always present: two", 0.05: "rarely present: five"}.items()):
+kinds = {1.0: "always present: two", 0.05: "rarely present: five"}
+for ax, (present, title) in zip(axes, kinds.items()):
     torch.manual_seed(1)
     toy = Squeezed(k=5, e=2).to(device())
     *_, loss = train_squeezed(toy, present, steps=800)
@@ -885,8 +898,10 @@ for ax, (present, title) in zip(axes, {1.0: "always present: two", 0.05: "rarely
     for number, (a, b) in enumerate(table.tolist()):
         ax.annotate("", (a, b), (0, 0), arrowprops={"arrowstyle": "-|>", "color": "#6a4fb3"})
         ax.annotate(str(number), (1.12 * a, 1.12 * b), ha="center", va="center")
-    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=f"Features {title} directions")
-    print(f"present with chance {present}: lengths", *[f"{length:.2f}" for length in table.norm(dim=1)])
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal",
+           title=f"Features {title} directions")
+    print(f"present with chance {present}: lengths",
+          *[f"{length:.2f}" for length in table.norm(dim=1)])
 plt.show()
 
 # %% [markdown]
@@ -957,18 +972,20 @@ check(dictionary_loss)
 
 # %%
 run = recorded("dictionary")
-print(f"own states: {run['result']['own']:.2f} bits per byte; their mean everywhere: {run['result']['mean']:.2f}")
+print(f"own states: {run['result']['own']:.2f} bits per byte; "
+      f"their mean everywhere: {run['result']['mean']:.2f}")
 for look in run["curve"]:
-    print(f"λ = {look['penalty']}: {look['present']:>5.1f} features present, {look['dead']:.0%} of all never, "
-          f"{look['lost']:.0%} of the variance lost, {look['held_out_bits']:.2f} bits per byte")
+    print(f"λ = {look['penalty']}: {look['present']:>5.1f} features present, "
+          f"{look['dead']:.0%} of all never, {look['lost']:.0%} of the variance lost, "
+          f"{look['held_out_bits']:.2f} bits per byte")
 dictionary = Dictionary.load(FOLDER / "dictionary.safetensors", device())
 with torch.no_grad():
     state = dictionary.features(states[2])[0]    # (t, k), of the text above
     x = (states[2, 0] - dictionary.mean) / dictionary.length
     learned = [dictionary.encode, dictionary.bias, dictionary.decode, dictionary.offset]
     loss = dictionary_loss(x, *learned, run["result"]["kept"])
-print(f"in this lesson's text: {(state > 0).sum(dim=-1)[1:].float().mean():.1f} features present, "
-      f"loss {loss[1:].mean():.2f}")
+print(f"in this lesson's text: "
+      f"{(state > 0).sum(dim=-1)[1:].float().mean():.1f} features present, loss {loss[1:].mean():.2f}")
 
 # %% [markdown]
 # The smallest penalty keeps most of the model: the loss rises from 1.16 to 1.33 bits per byte. The larger the
