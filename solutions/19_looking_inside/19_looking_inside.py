@@ -132,7 +132,7 @@ plt.show()
 def pattern_scores(weights, p):
     """How much each head looks at the previous token, and at what followed the same token.
 
-    weights: (b, h, 2p − 1, 2p − 1), attention weights of p tokens said twice, without the last.
+    weights: (b, h, 2p − 1, 2p − 1), of p tokens said twice, without the last.
     p: at least 2. Returns two tensors, (h,) each: means over texts and positions.
     """
     ### BEGIN SOLUTION
@@ -190,7 +190,8 @@ def without(model, heads, by="zero"):
 def whole(layer):
     return [(layer, head) for head in range(4)]
 
-cases = {"nothing": [], f"head {best} of layer 1": [(1, best)], "layer 1": whole(1), "layer 0": whole(0)}
+cases = {"nothing": [], f"head {best} of layer 1": [(1, best)], "layer 1": whole(1),
+         "layer 0": whole(0)}
 for name, heads in cases.items():
     for by in ("zero", "mean"):
         loss, share = without(four, heads, by)
@@ -471,8 +472,8 @@ with torch.no_grad():
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of eight heads by the positions 9, 10, 11, 12, 33 and 34. Only two groups of cells are dark: heads of layer 0 at position 11, two of them much more than the others, and all four heads of layer 1 at position 34. All other cells are 0."}}
 figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="compressed")
 heads = [f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]
-plots.heat(restored.clamp(min=0), heads, [str(at) for at in places], ax=ax, scale=1, digits=2,
-           row_label="", column_label="position that is patched",
+plots.heat(restored.clamp(min=0), heads, [str(at) for at in places], ax=ax, scale=1,
+           digits=2, row_label="", column_label="position that is patched",
            title="Two positions bring the answer back")
 plt.show()
 
@@ -985,7 +986,8 @@ with torch.no_grad():
     learned = [dictionary.encode, dictionary.bias, dictionary.decode, dictionary.offset]
     loss = dictionary_loss(x, *learned, run["result"]["kept"])
 print(f"in this lesson's text: "
-      f"{(state > 0).sum(dim=-1)[1:].float().mean():.1f} features present, loss {loss[1:].mean():.2f}")
+      f"{(state > 0).sum(dim=-1)[1:].float().mean():.1f} features present, "
+      f"loss {loss[1:].mean():.2f}")
 
 # %% [markdown]
 # The smallest penalty keeps most of the model: the loss rises from 1.16 to 1.33 bits per byte. The larger the
