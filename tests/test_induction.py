@@ -77,16 +77,10 @@ def test_scores_of_heads_whose_looks_are_known():
     even = sum(1 / (i + 1) for i in range(p, 2 * p - 1)) / (p - 1)
     torch.testing.assert_close(found, torch.tensor([1.0, 0.0, even]))
     assert induction.previous_scores(weights)[1] == 1
+    pair = induction.pattern_scores(weights, p)
+    assert torch.equal(pair[0], induction.previous_scores(weights)) and torch.equal(pair[1], found)
     with pytest.raises(ValueError, match="read as 11"):
         induction.induction_scores(weights, 6)
-
-
-def test_a_head_that_is_switched_off_adds_nothing():
-    z = torch.randn(2, 3, 5, 4)
-    kept, copy = induction.without_head(z, 1), z.clone()
-    assert torch.equal(z, copy)
-    assert kept[:, 1].abs().max() == 0
-    assert torch.equal(kept[:, [0, 2]], z[:, [0, 2]])
 
 
 def test_what_a_head_writes_is_its_share_of_the_layer():
@@ -96,15 +90,29 @@ def test_what_a_head_writes_is_its_share_of_the_layer():
 
 
 @torch.no_grad()
-def test_withheld_from_all_three_roles_is_switched_off_for_the_second_layer():
-    model, rows = induction.AttentionOnly(20, 12, 1, 2), induction.said_twice(20, 6, 4)
-    with torch.no_grad():
-        model.layers[0].to_values.weight.zero_()  # a head that writes nothing: withholding it changes nothing
-    loss, scores = model_loss(model, rows)
+def test_patching_is_what_two_runs_computed_by_hand_give():
+    model = induction.AttentionOnly(11, 12, 3, 2).double()
+    clean, corrupted = torch.randint(11, (2, 2, 7))
+    found = induction.patched(model, clean, corrupted, 0, 1, 4)
+    first, second = model.layers
+    x, y = model.tokens(corrupted), model.tokens(clean)
+    z, other = (first.gathered(first.weights(each, each), each) for each in (x, y))
+    z[:, 1, 4] = other[:, 1, 4]
+    x = x + first.unify(z.transpose(1, 2).reshape(2, 7, 12))
+    z = second.gathered(second.weights(x, x), x)
+    x = x + second.unify(z.transpose(1, 2).reshape(2, 7, 12))
+    torch.testing.assert_close(found, model.to_logits(model.norm(x)), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(induction.patched(model, clean, clean, 1, 2, 3), model(clean))
+
+
+@torch.no_grad()
+def test_a_path_that_reads_the_same_state_changes_nothing_and_three_paths_differ():
+    layer, x, other = induction.AttentionLayer(12, 3), torch.randn(2, 5, 12), torch.randn(2, 5, 12)
+    same = layer.unify(layer.gathered(layer.weights(x, x), x).transpose(1, 2).reshape(2, 5, 12))
+    found = [induction.path_patched(layer, x, other, role) for role in induction.ROLES]
     for role in induction.ROLES:
-        found, looked = induction.withheld(model, rows, 0, role)
-        torch.testing.assert_close(found, loss)
-        torch.testing.assert_close(looked, scores)
+        torch.testing.assert_close(induction.path_patched(layer, x, x, role), same)
+    assert not any(torch.allclose(one, same) for one in found) and not torch.allclose(found[0], found[1])
 
 
 def model_loss(model, rows):
@@ -131,14 +139,17 @@ def test_two_layers_learn_to_copy_by_an_induction_head_that_the_first_layer_feed
         off, first_off = (
             induction.copy_losses(model, rows, lambda layer, z, k=k: z * (layer != k)).mean() for k in (1, 0)
         )
-        by_keys, deaf = induction.withheld(model, rows, 0, "keys")
+        parts, second = model.parts(rows[:, :-1]), model.layers[1]
+        x = parts["tokens"] + parts["0.0"]
+        y = x + induction.path_patched(second, x, parts["tokens"], "keys")  # layer 0 withheld from the keys
+        logits = model.to_logits(model.norm(y))[:, 24:]
+        by_keys = F.cross_entropy(logits.flatten(0, 1), rows[:, 25:].flatten())
     assert loss < 0.3
     assert scores[0] > 0.9
     assert induction.previous_scores(looked[0])[0] > 0.5
     assert off > 4.5
     assert first_off > math.log(64)
     assert by_keys > 4
-    assert deaf[0] < 0.2
 
 
 def test_one_layer_does_not_learn_it_when_the_period_varies():

@@ -161,27 +161,48 @@ def previous_scores(weights: torch.Tensor) -> torch.Tensor:
     return weights.diagonal(-1, -2, -1).mean(dim=(0, -1))
 
 
-def without_head(z: torch.Tensor, head: int) -> torch.Tensor:
-    """What the heads have gathered, (b, h, t, d), with zeros for one of them. z itself is left alone."""
-    kept = torch.ones(z.shape[1], device=z.device, dtype=z.dtype)
-    kept[head] = 0
-    return z * kept[:, None, None]
+def pattern_scores(weights: torch.Tensor, p: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The previous-token and the induction score of each head, (h,) each.
 
-
-@torch.no_grad()
-def withheld(model: AttentionOnly, rows: torch.Tensor, head: int, role: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """The second layer without what one head of the first tells its queries, or its keys, or its values.
-
-    rows: (b, 2p), said twice; a model of two layers. role: one of ROLES. Returns the loss of the copy, (), and the
-    second layer's induction scores, (h,). Everything else, the output too, hears the head as before.
+    weights: (b, h, 2p − 1, 2p − 1), of p tokens said twice. ValueError where they are of another size.
     """
-    first, second = model.layers
-    p, x = rows.shape[1] // 2, model.tokens(rows[:, :-1])
-    z = first.gathered(first.weights(x, x), x)
-    x = x + first.unify(merge_heads(z))
-    deaf = x - first.written(z, head)
-    for_queries, for_keys, for_values = (deaf if role == mine else x for mine in ROLES)
-    weights = second.weights(for_queries, for_keys)
-    x = x + second.unify(merge_heads(second.gathered(weights, for_values)))
-    logits = model.to_logits(model.norm(x))[:, p:]
-    return F.cross_entropy(logits.flatten(0, 1), rows[:, p + 1 :].flatten()), induction_scores(weights, p)
+    return previous_scores(weights), induction_scores(weights, p)
+
+
+##### Interventions
+
+
+def patched(
+    model: nn.Module, clean: torch.Tensor, corrupted: torch.Tensor, layer: int, head: int, at: int
+) -> torch.Tensor:
+    """Activation patching: the logits of the corrupted text, with what one head gathers at one position of the clean.
+
+    K. Meng et al., "Locating and editing factual associations in GPT" (2022), section 2. model: takes ids and a change,
+    as AttentionOnly does. clean, corrupted: (b, t). at: a position. Returns (b, t, n).
+    """
+    kept = {}
+
+    def keep(number: int, z: torch.Tensor) -> torch.Tensor:
+        kept[number] = z
+        return z
+
+    def replace(number: int, z: torch.Tensor) -> torch.Tensor:
+        if number != layer:
+            return z
+        z = z.clone()
+        z[:, head, at] = kept[number][:, head, at]
+        return z
+
+    model(clean, keep)
+    return model(corrupted, replace)
+
+
+def path_patched(layer: AttentionLayer, x: torch.Tensor, other: torch.Tensor, role: str) -> torch.Tensor:
+    """Path patching: what a layer adds when one of its three inputs reads another hidden state.
+
+    N. Goldowsky-Dill et al., "Localizing model behavior with path patching" (2023). x, other: (b, t, e). role: one of
+    ROLES, the input that reads `other`. Returns (b, t, e).
+    """
+    for_queries, for_keys, for_values = (other if role == mine else x for mine in ROLES)
+    weights = layer.weights(for_queries, for_keys)
+    return layer.unify(merge_heads(layer.gathered(weights, for_values)))

@@ -54,7 +54,9 @@ LAB_ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
 SIDEBAR = {
     "Play": ("players/index", "players/pocket", "find-the-bug"),
     "Set up": ("students", "hubs"),
-    "Reference": ("notation", "glossary", "exercises", "mistakes", "figures", "runs", "further", "bugs", "about"),
+    "Reference": (
+        *("notation", "glossary", "exercises", "mistakes", "figures", "runs", "further", "bugs", "end", "about"),
+    ),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }
 FURTHER = "further-"  # <!-- insert: further-03_scaling -->: the way to what else was measured in a lesson

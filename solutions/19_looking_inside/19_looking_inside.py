@@ -9,40 +9,46 @@
 #
 # *What a trained model does, and how to find out*
 #
-# A model reads the same text twice, and predicts the second copy with hardly a mistake. Which part of it does that?
-# A map of the attention weights has an answer ready: this head looks at exactly the right place. Take the head away,
-# and the model copies on.
+# A model reads the same text twice, and predicts the second copy with hardly a mistake. **Which parts did it, and how
+# would you prove it?**
 #
-# So a map is not a proof. This lesson trains a very small model that has a mechanism worth finding, and asks three
-# questions about its heads. Where does it look? What does it add to the output? What is lost without it? The
-# three answers differ, and the differences show how the model works.
+# A map of attention weights suggests an answer: one head looks at exactly the right place. But a map shows where a
+# head looks, not what the output owes to it. This lesson trains a very small model that copies, and works through the
+# instruments of **mechanistic interpretability** on it: ablation, direct attribution, activation patching, path
+# patching. Each corrects the one before. Then they are tried on a GPT-2, and at the end they reach their limit.
 #
 # | | |
 # |---|---|
-# | **You will build** | the switch that silences a head, each part's share of a logit, a score of which head feeds which, and a lens that shows what a model would say halfway; one of them you fix |
+# | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 65 minutes: four exercises, 11 points, and two predictions |
-# | **It computes** | for seconds in each cell, a quarter of a minute in all |
+# | **It takes** | about 115 minutes: seven exercises, 21.5 points, and three predictions |
+# | **It computes** | for seconds in each cell, a minute or so in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
-# vocabulary. A new letter is p, the length of a stretch that is said twice. Layers and heads are counted from 0.
+# vocabulary. Two new letters: p, the length of a stretch that is said twice, and k, a number of features. Layers and
+# heads are counted from 0. Every check asks that inputs stay unchanged and that new tensors are on the device of the
+# input; where inputs are floating-point numbers, gradients must flow to them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
 
 import matplotlib.pyplot as plt
 import torch
+import torch.nn.functional as F
 
 from helpers import plots
 from helpers.data.datasets import gpt2_files
+from helpers.data.recorded import FOLDER, recorded
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import gpt2 as finished_gpt2
 from helpers.parts.bpe import Tokenizer
+from helpers.parts.dictionary import Dictionary, Squeezed, train_squeezed
 from helpers.parts.induction import (
-    AttentionOnly, copy_losses, induction_scores, previous_scores, said_twice,
-    train_to_copy, withheld,
+    ROLES, AttentionOnly, copy_losses, induction_scores, said_twice, train_to_copy,
 )
+from helpers.parts.multi_head import merge_heads
+from helpers.parts.patching import gathered_by_heads, patch_every_head, patched_gpt2
 
 check = start("19_looking_inside")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
@@ -50,207 +56,160 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## A map that looks like the answer
 #
-# The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html), and [Olsson et
-# al., 2022](https://arxiv.org/abs/2209.11895). It has two layers of attention, no feed-forward network, rotary
-# positions, and 64 tokens. Its text is p different tokens in random order, **said twice**. The first half is random.
-# All of the second half but its first token can be predicted, and only by looking back.
+# The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html): two layers of
+# attention with four heads each, no feed-forward network, rotary positions, and 64 tokens. Its text is p different
+# tokens in random order, **said twice**. The first half is random. In the second half every token but the first can
+# be predicted, and only by looking back.
 #
-# `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32, and
-# computes the loss on what can be copied. Each head gets a score: in layer 0 its mean weight on the previous token; in
-# layer 1, in the second half, that on what came after the same token in the first (lesson 12's `induction_score`).
+# `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32,
+# and computes the loss on what can be copied.
 
 # %%
-def head_scores(model, rows):
-    """Previous-token scores of layer 0, and induction scores of layer 1, both (h,)."""
-    with torch.no_grad():
-        _, weights = model.run(rows[:, :-1])
-    return previous_scores(weights[0]), induction_scores(weights[1], rows.shape[1] // 2)
-
 def learn(model, limit=400, enough=0.1):
-    """Trains until the loss is small. Returns the losses, and scores now and then."""
-    losses, looks = [], []
-    for loss in train_to_copy(model, limit):
-        losses.append(loss)
-        if len(losses) % 5 == 0 or loss < enough:
-            best = [scores.max().item() for scores in head_scores(model, rows)]
-            looks.append((len(losses), *best))
+    """Trains until the loss is small. Returns the number of steps."""
+    for steps, loss in enumerate(train_to_copy(model, limit), 1):
         if loss < enough:
             break
-    return losses, looks
+    return steps
 
 rows = said_twice(64, 24, 64, torch.Generator().manual_seed(9)).to(device())
 torch.manual_seed(0)
 four = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
-learned, _ = learn(four)
-previous, induction = head_scores(four, rows)
-best = induction.argmax().item()
-print(f"{len(learned)} steps")
-print("induction scores, layer 1:", *[f"{score:.2f}" for score in induction])
+steps = learn(four)
+with torch.no_grad():
+    _, weights = four.run(rows[:, :-1])    # for each layer (b, h, t, t)
+best = induction_scores(weights[1], 24).argmax().item()
+print(f"{steps} steps")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A triangle of attention weights, 47 by 47. In the lower half a dark line runs parallel to the diagonal, 23 places to its left; in the upper half the dark cells are scattered."}}
-with torch.no_grad():
-    _, weights = four.run(rows[:1, :-1])
 figure, ax = plt.subplots(figsize=(3.9, 3.7), layout="compressed")
-title = f"head {best} of layer 1"
-plots.heat(weights[1][0, best], title=title, ax=ax, annotate=False, scale=1)
+plots.heat(weights[1][0, best], title=f"Head {best} of layer 1 looks 23 places back", ax=ax,
+           annotate=False, scale=1)
 ticks = range(0, 47, 12)
 ax.set_xticks(ticks, ticks)
 ax.set_yticks(ticks, ticks)
-ax.set(xlabel="looked at", ylabel="looks")
+ax.set(xlabel="position looked at", ylabel="position that looks")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i shows where position i looks; dark is a weight of 1. Nearly every position of the second
-# half, from 24 on, looks 23 places back: at what came after the same token in the first half.
+# **How to read it.** One text, p = 24. Row i shows where position i looks; dark is a weight of 1. Nearly every
+# position of the second half, from 24 on, looks 23 places back: at the token that followed the same token in the
+# first half.
 #
 # </div>
 #
-# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12, and its map could not be clearer:
-# it looks at the token that has to come next.
-#
-# ## Switching heads off
-#
-# To find out whether that head delivers the answer, take it away: an **ablation**. Before `unify`, the heads' outputs
-# are one tensor z of shape (b, h, t, d), and a head whose output is 0 adds nothing.
+# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12. How do the other heads look?
+# Two **pattern scores** answer for all heads at once. The **previous-token score** is the mean weight on the token
+# just before. The **induction score** is the mean weight, in the second copy, on the token that followed the same
+# token in the first copy.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 1 · `without_head`** &nbsp; ★☆☆ · 4 minutes · 2 points
+# **Exercise 1 · `pattern_scores`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return the outputs of all heads, with zeros in place of one head's.
+# Return the previous-token score and the induction score of each head, from the weights of one layer. All positions
+# but the first have a previous token. The first token of the second copy (position p) is not to be copied from
+# anywhere, but its successor is: positions p to 2p − 2 count for the induction score, p − 1 of them.
 #
-# What every check here asks: gradients flow, new tensors are on the device of the input, and inputs stay unchanged.
+# <details><summary>Hint 1: which diagonal</summary>
 #
-# <details><summary>Hint 1: which axis</summary>
-#
-# (b, h, t, d): the heads are axis 1.
+# Position p + i holds the token of position i. What followed it is at position i + 1. How far back is that, for every
+# i? `torch.Tensor.diagonal` takes an offset and two axes.
 #
 # </details>
-# <details><summary>Hint 2: two heads</summary>
+# <details><summary>Hint 2: two tokens</summary>
 #
-# One text, two heads, one position, d = 2: z is [[[[1, 2]], [[3, 4]]]]. Without head 0 the result is [[[[0, 0]], [[3,
-# 4]]]], and z still holds 1 and 2.
+# With p = 2 the text A B A is read. Only position 2, the second A, counts for the induction score: its weight on
+# position 1. Positions 1 and 2 count for the previous-token score: their weights on 0 and on 1.
 #
 # </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "without_head", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def without_head(z, head):
-    """The outputs of all heads, one of them silenced.
+# %% nbgrader={"grade": false, "grade_id": "pattern_scores", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pattern_scores(weights, p):
+    """How much each head looks at the previous token, and at what followed the same token.
 
-    z: (b, h, t, d). head: which, counted from 0. Returns (b, h, t, d).
+    weights: (b, h, 2p − 1, 2p − 1), of p tokens said twice, without the last.
+    p: at least 2. Returns two tensors, (h,) each: means over texts and positions.
     """
     ### BEGIN SOLUTION
-    silenced = z.clone()
-    silenced[:, head] = 0
-    return silenced
+    previous = weights.diagonal(-1, -2, -1).mean(dim=(0, -1))
+    induction = weights.diagonal(1 - p, -2, -1)[..., 1:].mean(dim=(0, -1))
+    return previous, induction
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_without_head", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
-check(without_head)
-
-# %% [markdown]
-# Now the head of the map is switched off. A pure guess among 64 tokens has a loss of log 64 = 4.16.
+# %% nbgrader={"grade": true, "grade_id": "check_pattern_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(pattern_scores)
 
 # %%
-def without(model, *heads):
+scores = [pattern_scores(looked, 24) for looked in weights]
+for name, pair in zip(("layer 0", "layer 1"), scores):
+    for kind, score in zip(("previous-token", "induction"), pair):
+        print(f"{name}, {kind:>14} scores:", *[f"{one:.2f}" for one in score])
+previous = scores[0][0]
+
+# %% [markdown]
+# All four heads of layer 1 are induction heads, and the map shows the strongest. In layer 0 two heads look mainly at
+# the previous token. Do these heads do the copying?
+#
+# ## Take it away
+#
+# To find out what depends on a head, take it away: an **ablation**. Before `unify`, the heads' outputs are one tensor
+# z of shape (b, h, t, d). A model can be asked to run with another z: `model(ids, change)` calls `change(layer, z)`
+# in each layer and uses what it returns.
+#
+# What should replace a head's output? Zeros are one choice; but a model that expects the same vector everywhere has
+# never seen its absence, and may suffer for that reason alone. The head's mean over many texts, a **mean ablation**,
+# removes only what varies. Here are both.
+
+# %%
+def without(model, heads, by="zero"):
     """Loss on the second half, and share of its tokens that are right, without some heads.
 
-    heads: (layer, head) of each.
+    heads: (layer, head) of each. by: "zero" or "mean", what replaces their outputs.
     """
+    kept = {}
+    def keep(layer, z):
+        kept[layer] = z
+        return z
     def change(layer, z):
+        z = z.clone()
         for number, head in heads:
-            z = without_head(z, head) if number == layer else z
+            if number == layer:
+                z[:, head] = 0 if by == "zero" else kept[layer][:, head].mean(dim=(0, 1))
         return z
     with torch.no_grad():
+        model(rows[:, :-1], keep)
         loss = copy_losses(model, rows, change).mean().item()
         said = model(rows[:, :-1], change)[:, 24:].argmax(dim=-1)
-    return f"loss {loss:.2f}, {(said == rows[:, 25:]).float().mean():.0%} right"
+    return loss, (said == rows[:, 25:]).float().mean().item()
 
-print(f"all heads: {without(four)}")
-print(f"without head {best} of layer 1: {without(four, (1, best))}")
-print(f"without layer 1: {without(four, *[(1, head) for head in range(4)])}")
+def whole(layer):
+    return [(layer, head) for head in range(4)]
 
-# %% [markdown]
-# Together the heads of layer 1 do the copying, but without this one 93% of the copies are still right: it is hardly
-# missed. Does it do nothing, then? Or does it do something that the others do as well? A map and an ablation cannot
-# tell these apart. Another instrument can. It is easiest to understand in a model with a single head in each layer.
-#
-# ## One head a layer
-#
-# Here is that model, otherwise the same:
-
-# %%
-torch.manual_seed(0)
-copier = AttentionOnly(n=64, e=64, h=1, depth=2).to(device())
-losses, looks = learn(copier)
-before, after = head_scores(copier, rows)
-print(f"{len(losses)} steps; previous-token score of layer 0: {before[0]:.2f}, "
-      f"induction score of layer 1: {after[0]:.2f}")
-print(f"all heads: {without(copier)}")
-print(f"without the head of layer 1: {without(copier, (1, 0))}")
-print(f"without the head of layer 0: {without(copier, (0, 0))}")
-with torch.no_grad():
-    off = lambda layer, z: without_head(z, 0) if layer == 0 else z
-    logits, (_, looked) = copier.run(rows[:, :-1], off)
-most = rows[:, :-1].gather(1, looked[:, 0].argmax(dim=-1))    # where the weight is largest
-copied = (logits.argmax(dim=-1) == most)[:, 24:].float().mean()
-print(f"then it says the token that layer 1 looks at most in {copied:.0%} of places")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise in the same few dozen steps, the induction score first."}}
-figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
-plots.loss_curve(losses, landmarks={"a guess: log 64": math.log(64)}, xlabel="", ax=axes[0])
-steps = [look[0] for look in looks]
-series = {"previous token, layer 0": (steps, [look[1] for look in looks]),
-          "induction, layer 1": (steps, [look[2] for look in looks])}
-plots.curves(series, "step", "score", ax=axes[1])
-plt.show()
+cases = {"nothing": [], f"head {best} of layer 1": [(1, best)], "layer 1": whole(1),
+         "layer 0": whole(0)}
+for name, heads in cases.items():
+    for by in ("zero", "mean"):
+        loss, share = without(four, heads, by)
+        print(f"without {name:>17}, by {by}: loss {loss:.2f}, {share:.0%} right")
+print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# <div class="figure-caption">
+# In this model the two choices agree, so the effects are not due to unusual zeros. And the map was misleading: the
+# head that looks at the answer is hardly missed. The surprise is layer 0. Its heads do not look at the answer, yet
+# without them the loss is far above that of a guess.
 #
-# **How to read it.** Above, the loss on the second half; below, one score for the head of each layer. For a long time
-# nothing seems to happen. Then the induction score rises, the previous-token score a little behind it, and the loss
-# falls.
-#
-# </div>
-#
-# Neither head is useful without the other, which may explain the slow beginning; a faint previous-token signal is
-# enough for the other to start. In large models induction heads form as suddenly, early in training, and the loss
-# shows a bump there ([Olsson et al.](https://arxiv.org/abs/2209.11895)). Here is where both heads look in the first
-# text:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights, 47 by 47. Left, layer 0: a dark line just below the diagonal, and a few pale cells far below it. Right, layer 1: in the lower half a dark line parallel to the diagonal, 23 places to its left; in the upper half the dark cells are scattered."}}
-with torch.no_grad():
-    _, weights = copier.run(rows[:1, :-1])
-figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.5), layout="compressed")
-for ax, looked, title in zip(axes, weights, ("layer 0", "layer 1")):
-    plots.heat(looked[0, 0], title=title, ax=ax, annotate=False, scale=1)
-    ticks = range(0, 47, 12)
-    ax.set_xticks(ticks, ticks)
-    ax.set_yticks(ticks, ticks)
-    ax.set(xlabel="looked at", ylabel="looks" if ax is axes[0] else "")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Left, most positions look mainly at the previous one. Right, each position of the second half
-# looks 23 places back.
-#
-# </div>
-#
-# Now no other head can do the same, and both are needed. The surprise is the head of layer 0. It looks one place
-# back, not at the answer, yet without it the loss is far above a guess. The last line above says why: the head of
-# layer 1 still copies, but from wrong places.
+# An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
+# well.
 #
 # ## What each head adds
 #
-# Which part is needed, and which part does the work? These are two questions. The second can be answered because the
-# last hidden state is a **sum**: the embedding of the token, plus what each head has written,
+# What is needed and what does the work are two questions. The second has an exact answer, because the last hidden
+# state is a **sum**: the embedding of the token, plus what each head has written,
 #
 # $$x = x_{\text{tokens}} + \sum_{\text{heads}} x_{\text{head}} .$$
 #
@@ -262,7 +221,7 @@ plt.show()
 # \overline{x_{\text{part}}}}{\sigma}\Big) + w \cdot \beta, \qquad \sigma = \sqrt{\mathrm{var}(x) + \varepsilon} .$$
 #
 # One term of this sum is the **direct contribution** of a part: what it adds to the logit itself, not through other
-# parts.
+# parts. To list the terms is **direct logit attribution**.
 
 # %% [markdown]
 # <div class="card">
@@ -307,56 +266,10 @@ check(direct_contributions)
 # %% [markdown]
 # <div class="card">
 #
-# **Prediction · `previous_head_share`** &nbsp; 1 minute · no points
-#
-# In the second half, the logit of the right token is about 10 on average. Without the head of layer 0 the loss is
-# highest. How much of that logit does this head add directly?
-#
-# - **A.** Almost nothing.
-# - **B.** Most of it.
-# - **C.** A negative number, between −5 and −1.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "previous_head_share", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-previous_head_share = "A"
-### STUDENT GETS
-# previous_head_share = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-def contributions(model, rows):
-    """By part, its mean contribution to the logit of the right token in the second half."""
-    ids, right = rows[:, :-1], rows[:, 1:]
-    with torch.no_grad():
-        parts, directions = model.parts(ids), model.to_logits.weight[right]
-        stacked = torch.stack(list(parts.values()))
-        added = direct_contributions(stacked, directions, model.norm.weight)
-        logits = model(ids).gather(-1, right[..., None])[..., 0]
-        rest = model.to_logits(model.norm.bias)[right]    # w · β
-    total = added.sum(dim=0) + rest
-    print("they add up to the logit:", torch.allclose(total, logits, atol=1e-4))
-    print(f"logit of the right token: {logits[:, 24:].mean():.2f}")
-    return dict(zip(parts, added[:, :, 24:].mean(dim=(1, 2)).tolist()))
-
-for part, added in contributions(copier, rows).items():
-    name = "tokens" if part == "tokens" else "the head of layer " + part[0]
-    print(f"{name}: {added:+.2f}")
-
-# %% nbgrader={"grade": true, "grade_id": "check_previous_head_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("previous_head_share", previous_head_share)
-
-# %% [markdown]
-# The head of layer 1 writes the whole answer. The head of layer 0 adds next to nothing, but without it there is no
-# answer: its effect is **indirect**.
-
-# %% [markdown]
-# <div class="card">
-#
 # **Prediction · `missed_head_share`** &nbsp; 1 minute · no points
 #
-# Back to the model with four heads. The logit of the right token is about 10 again. How much of it comes from the head
-# of the map, the one that is hardly missed?
+# In the second half, the logit of the right token is about 10 on average. How much of it does the head of the map add
+# directly, the one that is hardly missed?
 #
 # - **A.** Almost nothing: without it, almost nothing was lost.
 # - **B.** Nearly all: its map shows that it copies.
@@ -371,27 +284,71 @@ missed_head_share = "C"
 ### END SOLUTION
 
 # %%
-shares = contributions(four, rows)
-for part in ("1.0", "1.1", "1.2", "1.3"):
-    print(f"head {part[-1]} of layer 1: {shares[part]:+.2f}")
-others = sum(share for part, share in shares.items() if not part.startswith("1."))
-print(f"all other parts together: {others:+.2f}")
+def contributions(model, rows):
+    """By part, its mean contribution to the logit of the right token in the second half."""
+    ids, right = rows[:, :-1], rows[:, 1:]
+    with torch.no_grad():
+        parts, directions = model.parts(ids), model.to_logits.weight[right]
+        stacked = torch.stack(list(parts.values()))
+        added = direct_contributions(stacked, directions, model.norm.weight)
+        logits = model(ids).gather(-1, right[..., None])[..., 0]
+        rest = model.to_logits(model.norm.bias)[right]    # w · β
+    print("they add up to the logit:",
+          torch.allclose(added.sum(dim=0) + rest, logits, atol=1e-4))
+    print(f"logit of the right token: {logits[:, 24:].mean():.2f}")
+    return dict(zip(parts, added[:, :, 24:].mean(dim=(1, 2)).tolist()))
+
+shares = contributions(four, rows)    # "1.2" is head 2 of layer 1
+for head in range(4):
+    print(f"head {head} of layer 1: {shares[f'1.{head}']:+.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_missed_head_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("missed_head_share", missed_head_share)
 
 # %% [markdown]
-# So that head does its share of the work. Without it, what the other three add still puts the right token first in 93%
-# of the places. In GPT-2 there are even heads that write an answer mainly when those that usually do are switched off
-# ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
+# <div class="card">
 #
-# A head that is hardly missed can do a good part of the work, and a head that adds nothing can be what everything
-# depends on. Contributions and ablations answer different questions.
+# **Prediction · `layer_0_share`** &nbsp; 1 minute · no points
 #
-# ## Through which input?
+# Without layer 0 the loss is the highest of all. How much of the logit do its four heads add directly, together?
 #
-# An [induction head](../../site/glossary.md#induction-head) needs help. At the second A of "A B … A" it has to find the
-# B; but which token stood before B, an A or another one, is not in B's embedding:
+# - **A.** Almost nothing.
+# - **B.** About half of it.
+# - **C.** A negative number, below −2.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "layer_0_share", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+layer_0_share = "A"
+### STUDENT GETS
+# layer_0_share = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Nine horizontal bars: the tokens, four heads of layer 0, four heads of layer 1. The bars of the tokens and of layer 0 are hardly visible; those of layer 1 are all positive, the shortest about two thirds as long as the longest."}}
+figure, ax = plt.subplots(figsize=(5.8, 2.9))
+names = ["tokens", *[f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]]
+ax.barh(names, shares.values(), color="#6a4fb3")
+ax.invert_yaxis()
+ax.set(xlabel="direct contribution to the right logit", xlim=(-1, 5),
+       title="Layer 1 writes the answer, layer 0 writes none of it")
+plt.show()
+print(f"layer 0 together: {sum(shares[f'0.{head}'] for head in range(4)):+.2f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_layer_0_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("layer_0_share", layer_0_share)
+
+# %% [markdown]
+# So the head of the map does a good part of the work. Without it, what the other three add still puts the right token
+# first in most places. In GPT-2 there are even heads that write an answer mainly when those that usually do are
+# switched off ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
+#
+# Layer 0 adds nothing to the answer, and without it there is none: its effect is **indirect**. Neither instrument
+# shows what it passes on, or which part reads it. For that we have to intervene in a running model more finely.
+#
+# ## Patch one activation
+#
+# An [induction head](../../site/glossary.md#induction-head) needs help. At the second A of "A B … A" it has to find
+# the B. But B's embedding does not say which token came before it. Here is how two heads might solve that together:
 
 # %%
 plots.diagrams.induction_circuit()
@@ -405,36 +362,266 @@ plots.diagrams.induction_circuit()
 #
 # </div>
 #
-# That is a claim, and it can be tested. Layer 0 writes into the hidden states, and layer 1 reads them three times: for
-# queries, for keys and for values. `withheld` removes the contribution of a head from one of the three and leaves it
-# everywhere else:
-
-# %%
-for role in ("queries", "keys", "values"):
-    loss, scores = withheld(copier, rows, head=0, role=role)
-    print(f"withheld from the {role:>7}: loss {loss:.2f}, induction score {scores[0]:.2f}")
-
-# %% [markdown]
-# The help comes through the keys, as the diagram claims: a key has to say which token stood before its own. A query
-# needs only its own token, and a value too. Such an intervention on a single path is a simple form of *path patching*
-# ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)).
+# That is a hypothesis, and it names positions. To test it, take two texts that differ in one token. The **clean**
+# text can be copied: A stands before B, and A is also the last token. In the **corrupted** text another token
+# replaces the first A, so the last token has never been there before.
 #
-# ## From the weights alone
-#
-# Even the **weights** alone, without any text, can hint at which head feeds which. A head of layer 0 writes through
-# $W_{\mathrm{unify}} W_v$ (its own columns and rows); a head of layer 1 reads through its rows of $W_q$, $W_k$ or
-# $W_v$. The **composition score** of [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html)
-# measures how much one head reads of another's output:
-#
-# $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
-# \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms).}$$
-#
-# In the model with four heads, the previous-token heads of layer 0 should stand out.
+# **Activation patching** runs the corrupted text, but replaces one activation by its value in the clean run. If the
+# right answer comes back, the answer depends on what that activation carried. Unlike an ablation it asks what is
+# *sufficient* to bring the answer back, and the two texts say which information is meant. (The idea is older: [Meng
+# et al., 2022](https://arxiv.org/abs/2202.05262) call it causal tracing.)
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `composition_scores`** &nbsp; ★★☆ · 8 minutes · 3 points
+# **Exercise 3 · `patched`** &nbsp; ★★★ · 11 minutes · 3.5 points
+#
+# Return the logits of the corrupted text, with the output of one head at one position taken from the clean text. All
+# other heads, and this head at all other positions, compute what the corrupted text gives them. The model must be as
+# before afterwards. `without` above shows how a model is called with a `change`.
+#
+# <details><summary>Hint 1: two runs</summary>
+#
+# The model runs twice. In the first run `change` returns z as it is and keeps a copy of what it has seen. What does
+# `change` do in the second run, in the layer that is meant and in all others?
+#
+# </details>
+# <details><summary>Hint 2: which numbers</summary>
+#
+# z has the shape (b, h, t, d). If head 1 is patched at position 2, the b · d numbers `z[:, 1, 2]` are replaced, in a
+# copy of z. Patching a text with itself changes nothing.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "patched", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def patched(model, clean, corrupted, layer, head, at):
+    """The corrupted text's logits, with one head's output at one position from the clean.
+
+    model: model(ids, change) returns logits (b, t, n); in each layer it calls
+    change(layer, z), z (b, h, t, d), and uses the result for z. clean, corrupted: (b, t).
+    layer, head, at: which output is replaced, counted from 0. Returns (b, t, n).
+    """
+    ### BEGIN SOLUTION
+    kept = {}
+
+    def keep(number, z):
+        kept[number] = z
+        return z
+
+    def replace(number, z):
+        if number != layer:
+            return z
+        z = z.clone()
+        z[:, head, at] = kept[number][:, head, at]
+        return z
+
+    model(clean, keep)
+    return model(corrupted, replace)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_patched", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
+check(patched)
+
+# %% [markdown]
+# Position 10 of the first copy holds A, position 11 the answer B. The last position, 34, is the second A. The
+# corrupted text has another token at position 10, and nothing else differs.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `patch_place`** &nbsp; 1 minute · no points
+#
+# Heads of layer 0 are patched at one position each. At which position do they bring the answer back?
+#
+# - **A.** At position 10: only there do the two texts differ.
+# - **B.** At position 11, after the place where they differ.
+# - **C.** At position 34, where the answer is predicted.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "patch_place", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+patch_place = "B"
+### STUDENT GETS
+# patch_place = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+def two_texts(i=10, p=24):
+    """Clean and corrupted texts (b, p + i + 1), and the right answers (b,)."""
+    generator = torch.Generator().manual_seed(19)
+    once = said_twice(64, p + 1, 64, generator).to(device())[:, :p + 1]
+    clean = torch.cat([once[:, :p], once[:, :i + 1]], dim=1)
+    corrupted = clean.clone()
+    corrupted[:, i] = once[:, p]    # a token that is nowhere else
+    return clean, corrupted, once[:, i + 1]
+
+def right_logit(logits):
+    """The mean logit of the right answer at the last position."""
+    return logits[:, -1].gather(1, right[:, None]).mean().item()
+
+clean, corrupted, right = two_texts()
+with torch.no_grad():
+    high, low = right_logit(four(clean)), right_logit(four(corrupted))
+    print(f"logit of the right answer: clean {high:.2f}, corrupted {low:.2f}")
+    places = [9, 10, 11, 12, 33, 34]
+    restored = torch.tensor([
+        [(right_logit(patched(four, clean, corrupted, layer, head, at)) - low) / (high - low)
+         for at in places] for layer in (0, 1) for head in range(4)])
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of eight heads by the positions 9, 10, 11, 12, 33 and 34. Only two groups of cells are dark: heads of layer 0 at position 11, two of them much more than the others, and all four heads of layer 1 at position 34. All other cells are 0."}}
+figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="compressed")
+heads = [f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]
+plots.heat(restored.clamp(min=0), heads, [str(at) for at in places], ax=ax, scale=1,
+           digits=2, row_label="", column_label="position that is patched",
+           title="Two positions bring the answer back")
+plt.show()
+
+# %% nbgrader={"grade": true, "grade_id": "check_patch_place", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("patch_place", patch_place)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each cell is one run of 64 corrupted texts: the share of the lost logit that comes back when
+# that head is patched at that position.
+#
+# </div>
+#
+# The hypothesis holds at both of its positions. At position 11, heads of layer 0 carry what is missing, and they are
+# the two with the highest previous-token scores. At position 34, heads of layer 1 deliver the answer. Everywhere else
+# patching brings back next to nothing, also at the token that was replaced.
+#
+# ## Patch one path
+#
+# Layer 1 reads a hidden state three times: for queries, for keys and for values. The diagram claims that layer 0
+# helps through the **keys**. A key has to say which token came before its own; a query and a value need only their
+# own token. **Path patching** ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)) tests a single path:
+# what one part has written is replaced where *one* other part reads it, and nowhere else.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Return what a layer of attention adds when one of its three inputs reads another hidden state and the other two read
+# x. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights, for_values)`,
+# which returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z to (b, t, e), for
+# `layer.unify`.
+#
+# <details><summary>Hint 1: three variables</summary>
+#
+# Which hidden state do the queries read if the role is "keys"? Write down three variables, one for each input; for
+# each role one of them is `other`.
+#
+# </details>
+# <details><summary>Hint 2: a test of your own</summary>
+#
+# If `other` is x itself, the result is what the layer adds anyway, whatever the role.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "path_patched", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def path_patched(layer, x, other, role):
+    """What a layer adds when one of its inputs reads another hidden state.
+
+    layer: attention with weights, gathered and unify. x, other: hidden states, (b, t, e).
+    role: "queries", "keys" or "values", the input that reads `other`. Returns (b, t, e).
+    """
+    ### BEGIN SOLUTION
+    for_queries, for_keys, for_values = (other if role == mine else x
+                                         for mine in ("queries", "keys", "values"))
+    weights = layer.weights(for_queries, for_keys)
+    return layer.unify(merge_heads(layer.gathered(weights, for_values)))
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_path_patched", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(path_patched)
+
+# %%
+def by_role(model, heads):
+    """For each role, how much of the answer some heads of layer 0 bring back through it."""
+    with torch.no_grad():
+        high, low = right_logit(model(clean)), right_logit(model(corrupted))
+        fresh, stale = model.parts(clean), model.parts(corrupted)
+        x = stale["tokens"] + sum(stale[f"0.{head}"] for head in range(4))
+        other = x + sum(fresh[f"0.{head}"] - stale[f"0.{head}"] for head in heads)
+        shares = []
+        for role in ROLES:
+            y = x + path_patched(model.layers[1], x, other, role)
+            shares.append((right_logit(model.to_logits(model.norm(y))) - low) / (high - low))
+    return shares
+
+for name, heads in [("layer 0", range(4)), *[(f"head {head}", [head]) for head in range(4)]]:
+    shares = zip(ROLES, by_role(four, heads))
+    print(f"{name} through", *[f"{role} {share:.2f}" for role, share in shares])
+
+# %% [markdown]
+# What layer 0 knows reaches the answer through the keys of layer 1, and through nothing else. With that the circuit
+# is proved in this model, as far as an intervention can prove it: the information, its place, and the path that it
+# takes.
+#
+# One model may be an accident. The same measurements for four more, and a control: does copying need two layers at
+# all?
+
+# %% tags=["hide-input"]
+print("seed   steps   highest induction score   right without that head "
+      "  restored through keys")
+for seed in range(1, 5):
+    torch.manual_seed(seed)
+    other = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
+    steps = learn(other)
+    with torch.no_grad():
+        _, looked = other.run(rows[:, :-1])
+    score, head = pattern_scores(looked[1], 24)[1].max(dim=0)
+    share, keys = without(other, [(1, head.item())])[1], by_role(other, range(4))[1]
+    print(f"{seed:>4} {steps:>7} {score:>25.2f} {share:>25.0%} {keys:>23.2f}")
+for h in (1, 4):
+    torch.manual_seed(0)
+    single = AttentionOnly(n=64, e=64, h=h, depth=1).to(device())
+    *_, last = train_to_copy(single, 250)
+    print(f"one layer, heads: {h}, 250 steps: loss {last:.2f}")
+
+# %% [markdown]
+# All five models copy by the same path, and none of them loses much without the head of its clearest map. A single
+# layer has not learned the task after more steps than any of them needed. (For a related task, with contexts that
+# grow, [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow
+# with them.)
+#
+# ## From the weights alone
+#
+# So far every instrument needed texts. Can the circuit be read from the **weights**? A head of attention is two
+# products of matrices:
+
+# %%
+plots.diagrams.head_circuits()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** For one head, which owns d rows of the matrices for queries, keys and values and d columns of
+# `unify`. Hidden states enter at the right. Two of them, one at each end, give a score in the QK circuit (positions
+# apart); one gives what is written in the OV circuit.
+#
+# </div>
+#
+# The **QK circuit** says where a head looks, the **OV circuit** what it moves. The induction circuit is a
+# **K-composition**: what layer 0 writes by its OV circuits is read by the keys of layer 1. The **composition score**
+# of [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html) measures how much one head reads of
+# what another writes:
+#
+# $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
+# \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms),}$$
+#
+# with the later head's rows of $W_q$, $W_k$ or $W_v$ as $W_{\mathrm{reads}}$, and the earlier head's OV circuit as
+# $W_{\mathrm{writes}}$. Even random matrices have a score. It is the baseline against which all others have to be
+# seen.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `composition_scores`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Return the composition score of each head of layer 1 with each head of layer 0, from the weights of whole layers. Each
 # layer has h heads of width d.
@@ -474,71 +661,132 @@ def composition_scores(reads, to_values, unify, h):
 # %% nbgrader={"grade": true, "grade_id": "check_composition_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(composition_scores)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three heat maps of 4 by 4, heads of layer 1 by heads of layer 0. Queries and values: all cells are light. Keys: darker cells, and in every row the two darkest are columns 1 and 3; they are the heads with the highest previous-token scores."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels, queries, keys and values: composition score for each head of layer 0, four circles each, and a dotted line at an eighth for random matrices. For queries and values nearly all circles are below the line. For keys all are above it: those of heads 1 and 3, near a quarter, are the highest."}}
 first, second = four.layers
+torch.manual_seed(0)
+reads, values, unify = torch.randn(3, 64, 64)
+chance = composition_scores(reads, values, unify, 4).mean().item()
 readers = {"queries": second.to_queries, "keys": second.to_keys, "values": second.to_values}
-figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
+figure, axes = plt.subplots(1, 3, figsize=(7, 3), sharey=True, layout="compressed")
 for ax, (role, layer) in zip(axes, readers.items()):
-    scores = composition_scores(layer.weight, first.to_values.weight, first.unify.weight, 4)
-    plots.heat(scores.detach(), title=role, ax=ax, scale=0.4)
-    ax.set(xlabel="head of layer 0", ylabel="head of layer 1" if ax is axes[0] else "")
+    found = composition_scores(layer.weight, first.to_values.weight, first.unify.weight, 4)
+    found = found.detach().cpu()
+    ax.plot(range(4), found.T, "o", color="#6a4fb3", markerfacecolor="none")
+    ax.axhline(chance, color="#555555", linestyle=(0, (2, 2)))
+    ax.set(title=role, xlabel="head of layer 0", xticks=range(4), xlim=(-0.5, 3.5),
+           ylim=(0, 0.3))
+    print(f"{role:>7}: mean scores of the heads of layer 0",
+          *[f"{one:.2f}" for one in found.mean(dim=0)])
+axes[0].set_ylabel("composition score")
+axes[0].annotate("random matrices", (-0.4, chance + 0.005), fontsize=8.5)
+figure.suptitle("Only the keys read layer 0 more than by chance")
 plt.show()
-print("previous-token scores, layer 0:", *[f"{score:.2f}" for score in previous])
-for head in range(4):
-    loss, _ = withheld(four, rows, head, "keys")
-    print(f"head {head} of layer 0 withheld from the keys: loss {loss:.2f}")
-feeds = previous.argsort(descending=True)[:2].tolist()
-print(f"without heads {feeds[0]} and {feeds[1]} of layer 0: "
-      f"{without(four, *[(0, head) for head in feeds])}")
+print(f"random matrices: {chance:.3f}, and 1/√e = {1 / math.sqrt(64):.3f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a head of layer 1, each column a head of layer 0. The darker a cell, the more the head
-# of the row reads of what the head of the column writes. Random matrices of these sizes score 1/√e, an eighth. Only
-# the keys have columns far above that: those of the heads that look at the previous token.
+# **How to read it.** Each circle is a pair: a head of layer 0, named below, and one of the four heads of layer 1. The
+# dotted line is the mean score of random matrices of these sizes.
 #
 # </div>
 #
-# The instruments agree on the ranking: two heads of layer 0 look at the previous token, the keys of layer 1 read most
-# of what they write, and without both heads less than a third of the copies are right. They do not agree on the other
-# two: the keys read more of them than chance would, and withholding them costs next to nothing. Where several heads
-# do the same, an ablation of one shows little: cut what all of them read.
+# The weights rank the heads as path patching does: the keys read heads 1 and 3 most. But they do not agree on the
+# rest. Heads 0 and 2 are also clearly above chance for the keys, and patching them brings back next to nothing. The
+# score says what a head *could* read, not what passes on real texts. It suggests what to patch.
 #
-# ## What would the model say now?
+# ## A model that was not built for this
 #
-# The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) copies as well, and it has feed-forward networks. What does
-# it expect after `def left(` in a text that has already contained `def left(line`?
+# The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) writes Python. It has four blocks of six heads, and
+# feed-forward networks. After `def left(line, …` it expects `line` again in the next `def left(`. Which heads did
+# that? The corrupted text has `name` in place of `line`. The measure is the **logit difference** between the two: it
+# ignores what is added to all logits alike, as a softmax does. `patch_every_head` patches each head at all positions,
+# as `patched` did at one.
 
 # %%
 folder = gpt2_files("gpt2", places="embedded").folder
 tokenizer, pocket = Tokenizer.from_folder(folder), finished_gpt2.load(folder, device())
 text = "def left(line, word):\n    return word\n\ndef left("
-ids = torch.tensor([tokenizer.encode(text)], device=device())
+ids, others = (torch.tensor([tokenizer.encode(one)], device=device())
+               for one in (text, text.replace("line", "name")))
+right, wrong = ids[:, 4], others[:, 4]
+with torch.no_grad():
+    for one in (ids, others):
+        chances = pocket(one)[0, -1].softmax(dim=-1)
+        said = tokenizer.token(chances.argmax())
+        print(f"after {tokenizer.token(one[0, 4])!r} the model says {said!r}"
+              f" with {chances.max():.2f}")
+high, low, shares = patch_every_head(pocket, ids, others, right, wrong)
+print(f"logit difference: clean {high:.2f}, corrupted {low:.2f}; "
+      f"all shares together {shares.sum():.2f}")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of four blocks by six heads. The darkest cell by far is head 5 of block 0, about 0.8; head 3 of block 3 has about 0.4, two more about 0.2, and nearly all others are near 0."}}
+plots.heat(shares, [f"block {block}" for block in range(4)],
+           [f"head {head}" for head in range(6)], scale=1, row_label="", column_label="",
+           title="One head of block 0 carries most of it", digits=2)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
+# run. Negative shares, all near 0, are orange. Effects along one path are counted at both of its ends, so shares need
+# not add up to 1.
+#
+# </div>
+#
+# The heads that matter most are in the first block and in the last ones. Where do they act, and where do they look?
+
+# %%
+kept, own = gathered_by_heads(pocket, ids), gathered_by_heads(pocket, others)
+looked = pocket.attention_weights(ids)[:, 0]    # (block, head, t, t)
+for block, head in [(0, 5), (2, 0), (3, 3)]:
+    back = []
+    for at in range(ids.shape[1]):
+        mixed = own[block].clone()
+        mixed[:, at] = kept[block][:, at]
+        logits = patched_gpt2(pocket, others, mixed, block, head)[:, -1]
+        back.append(((logits[0, right] - logits[0, wrong]).item() - low) / (high - low))
+    at = max(range(len(back)), key=back.__getitem__)
+    to = looked[block, head, at].argmax().item()
+    print(f"head {head} of block {block}: {back[at]:.2f} at position {at} "
+          f"({tokenizer.token(ids[0, at])!r}), "
+          f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
+
+# %% [markdown]
+# The map of head 5 in block 0 would not have been noticed: at `line` it looks at `line` itself. It does not move
+# anything; it writes into the hidden state of a token what this token is, in the form that later heads copy. The
+# heads of blocks 2 and 3 act at the last position, and look at the answer. It carries the answer, and yet it is no
+# part of copying in particular: without it ordinary code suffers as much ([measured
+# further](../../site/further.md#lesson-12)).
+#
+# And the previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
+# name is `(`, so there it writes the same. Patching tests the *difference* between two texts, and only that.
+#
+# ## What would the model say now?
+#
+# Patching tells which parts matter. A cheaper instrument tells *when* an answer appears. The **logit lens**
+# ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats
+# the hidden state after each block as if it were the last: it goes through the last norm and the output layer, and
+# becomes logits. These are what the model would say if the remaining blocks added nothing. The function below has the
+# bug that a widely used library had ([TransformerLens, issue
+# 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
+
+# %%
 with torch.no_grad():
     states = [pocket.embed(ids)]
     for block in pocket.blocks:
         states.append(block(states[-1]))
     states = torch.stack(states)                                        # (states, b, t, e)
-    chances = pocket(ids)[0, -1].softmax(dim=-1)
-print(f"{tokenizer.token(chances.argmax())!r} with {chances.max():.2f}")
 print("standard deviation of the states:",
       *[f"{state.std(dim=-1).mean():.1f}" for state in states], sep="  ")
 
 # %% [markdown]
-# In which block is that decided? The **logit lens** ([nostalgebraist,
-# 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats the hidden state
-# after each block as if it were the last: it goes through the last norm and the output layer, and becomes logits.
-# These are what the model would say if the remaining blocks added nothing. The function below has the bug that a
-# widely used library had ([TransformerLens, issue
-# 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
-
-# %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `logit_lens`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
+# **Exercise 6 · `logit_lens`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
-# Mend the function: each state has to go through the norm as the last one does. You may use PyTorch's `layer_norm`.
+# Fix the function: each state has to go through the norm as the last one does. You may use PyTorch's `layer_norm`.
 #
 # <details><summary>Hint 1: look at the sizes</summary>
 #
@@ -586,112 +834,215 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 
 # %% [markdown]
 # The embedding of `(` says `(` again: the table of tokens is also the output layer. After block 2 the best guesses
-# could all be names of arguments, but none has much probability; in this text, only block 3 decides for `line`.
+# could all be names of arguments, but none has much probability; in this text, only block 3 decides for `line`. That
+# agrees with the patches: the copying heads are in the last blocks.
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
-# There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each state
-# stands alone and has a deviation of its own. Divided by that of the last state, an early state gives small logits, and
-# looks undecided.
+# There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each
+# state is normed alone and has a deviation of its own. Divided by that of the last state, an early state gives small
+# logits, and looks undecided.
 #
 # </details>
 #
-# The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for whose
-# early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
+# The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for
+# whose early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
 #
-# ## A clock
+# ## On GPT-2 itself
 #
-# Not even a perfect score is a mechanism. Here is the first experiment again, made carelessly: always p = 32, and
-# **one** layer, which does not learn the task when p varies. (That one layer cannot do such a task, unless it grows
-# with the length of the text, is proved in [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332).)
+# With the published weights the same function repeats the first step of a well-known study. [Wang et al.,
+# 2022](https://arxiv.org/abs/2211.00593) asked how GPT-2 completes "When Mary and John went to the store, John gave a
+# drink to": with the **indirect object**, Mary. They found 26 heads in seven groups, name movers and the heads that
+# feed them. Patching every head takes 144 runs. The stored output of this page was made without the weights, so no
+# result of ours is told here; `make data ARGS=gpt2` fetches them.
 
 # %%
-torch.manual_seed(0)
-clock = AttentionOnly(n=64, e=64, h=1, depth=1).to(device())
-*_, last = train_to_copy(clock, 120, periods=(32, 32))
-print(f"after training with p = 32: loss {last:.3f}")
-for p in (32, 31, 24, 16):
-    others = said_twice(64, p, 64, torch.Generator().manual_seed(p)).to(device())
-    with torch.no_grad():
-        loss = copy_losses(clock, others).mean().item()
-        _, weights = clock.run(others[:, :-1])
-    score = induction_scores(weights[0], p)[0]
-    print(f"p = {p}: induction score {score:.2f}, loss {loss:.2f}")
+def indirect_objects(tokenizer, pairs, where=None):
+    """Clean and corrupted prompts (b, t), and the right answers of both, (b,) each."""
+    prompt = "When {0} and {1} went to the store, {2} gave a drink to"
+    clean = [tokenizer.encode(prompt.format(a, b, b)) for a, b in pairs]
+    corrupted = [tokenizer.encode(prompt.format(a, b, a)) for a, b in pairs]
+    answers = [[tokenizer.encode(f" {name}")[0] for name in pair] for pair in pairs]
+    return [torch.tensor(one, device=where) for one in (clean, corrupted, *zip(*answers))]
+
+published = gpt2_files("gpt2", places=("folder", "kept", "embedded"), say=lambda line: None)
+if published.taken.place == "embedded":
+    print("The published GPT-2 is not on this machine: nothing is run here.")
+else:
+    large = finished_gpt2.load(published.folder, device())
+    pairs = [("Mary", "John"), ("Tom", "James"), ("Anna", "Paul"), ("David", "Sarah")]
+    prompts = indirect_objects(Tokenizer.from_folder(published.folder), pairs, device())
+    high, low, shares = patch_every_head(large, *prompts)
+    print(f"logit difference: clean {high:.2f}, corrupted {low:.2f}")
+    plots.heat(shares, row_label="block", column_label="head", annotate=False)
+    plt.show()
 
 # %% [markdown]
-# At p = 32 the head has the score of a perfect induction head. But it has learned to look 31 places back, whatever is
-# there: it is a clock. Unless the period varies, in training or in the test, the score cannot tell the two apart.
+# ## More features than dimensions
+#
+# All these instruments take **heads** as the parts. But how many things can a hidden state of e numbers hold? If each
+# were a direction at a right angle to all others, there would be room for e.
+#
+# A toy of [Elhage et al., 2022](https://arxiv.org/abs/2209.10652) shows that there can be more. Five features are
+# squeezed into two dimensions, x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are
+# the directions of the features; each counts 0.9 times as much as the one before. Does the model keep two features
+# and drop three?
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two planes with arrows from the origin, one for each of five features. Left, features always present: two long arrows at a right angle, and three short ones. Right, features rarely present: five arrows of about equal length that point in five directions, spread evenly around the circle."}}
+figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), layout="compressed")
+kinds = {1.0: "always present: two", 0.05: "rarely present: five"}
+for ax, (present, title) in zip(axes, kinds.items()):
+    torch.manual_seed(1)
+    toy = Squeezed(k=5, e=2).to(device())
+    *_, loss = train_squeezed(toy, present, steps=800)
+    table = toy.table.detach().cpu()
+    for number, (a, b) in enumerate(table.tolist()):
+        ax.annotate("", (a, b), (0, 0), arrowprops={"arrowstyle": "-|>", "color": "#6a4fb3"})
+        ax.annotate(str(number), (1.12 * a, 1.12 * b), ha="center", va="center")
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal",
+           title=f"Features {title} directions")
+    print(f"present with chance {present}: lengths",
+          *[f"{length:.2f}" for length in table.norm(dim=1)])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each arrow is a row of W, numbered by its feature. One run each.
+#
+# </div>
+#
+# Features that are always present leave room for only two. Features that are rarely present are kept, all five, at
+# angles that are not right: they disturb each other, but seldom occur together. This is **superposition**. It means
+# that neither a component of a hidden state nor a head need be about one thing, and that taking a head apart may be
+# the wrong cut.
+#
+# If directions outnumber dimensions, look for the directions. A **sparse autoencoder** ([Bricken et al.,
+# 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html)) learns a dictionary of k > e features
+# from many hidden states x:
+#
+# $$f = \mathrm{ReLU}\big((x - b_d) W_e + b_e\big), \qquad \hat x = f W_d + b_d, \qquad
+# L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
+#
+# The penalty keeps most features at 0. It counts each feature times the length of its row of W_d: without that factor
+# the model could shrink f and lengthen W_d, and pay nothing ([a question about a
+# library](https://github.com/decoderesearch/SAELens/issues/544) that does include it).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `dictionary_loss`** &nbsp; ★★☆ · 9 minutes · 3 points
+#
+# Return the loss L of each vector. In code, W_e is `encode`, b_e `bias`, W_d `decode`, b_d `offset`, and λ `penalty`.
+#
+# <details><summary>Hint 1: which axis</summary>
+#
+# Row i of `decode` is the direction of feature i. Its length is a norm over the e components. How many such lengths
+# are there?
+#
+# </details>
+# <details><summary>Hint 2: one vector, one feature</summary>
+#
+# Let x = (3, 4), offset (0, 0), encode ((1), (0)), bias (−1), decode ((0, 2)) and penalty 0.5. Then f = 2 and x̂ =
+# (0, 4). The error is 9, the penalty 0.5 · 2 · 2 = 2, and the loss 11.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "dictionary_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def dictionary_loss(x, encode, bias, decode, offset, penalty):
+    """The loss of a sparse autoencoder for each vector.
+
+    x: (m, e). encode: (e, k), bias: (k,). decode: (k, e), offset: (e,).
+    penalty: what the features' lengths cost. Returns (m,).
+    """
+    ### BEGIN SOLUTION
+    features = torch.relu((x - offset) @ encode + bias)
+    rebuilt = features @ decode + offset
+    sparsity = features @ decode.norm(dim=-1)
+    return (x - rebuilt).square().sum(dim=-1) + penalty * sparsity
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_dictionary_loss", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(dictionary_loss)
+
+# %% [markdown]
+# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of
+# width e = 192 (recorded: `python -m helpers.training.dictionary` repeats the run). How much of the model survives if
+# block 2 reads the rebuilt states? The unit is bits per byte on modules that were held out.
+
+# %%
+run = recorded("dictionary")
+print(f"own states: {run['result']['own']:.2f} bits per byte; "
+      f"their mean everywhere: {run['result']['mean']:.2f}")
+for look in run["curve"]:
+    print(f"λ = {look['penalty']}: {look['present']:>5.1f} features present, "
+          f"{look['dead']:.0%} of all never, {look['lost']:.0%} of the variance lost, "
+          f"{look['held_out_bits']:.2f} bits per byte")
+dictionary = Dictionary.load(FOLDER / "dictionary.safetensors", device())
+with torch.no_grad():
+    state = dictionary.features(states[2])[0]    # (t, k), of the text above
+    x = (states[2, 0] - dictionary.mean) / dictionary.length
+    learned = [dictionary.encode, dictionary.bias, dictionary.decode, dictionary.offset]
+    loss = dictionary_loss(x, *learned, run["result"]["kept"])
+print(f"in this lesson's text: "
+      f"{(state > 0).sum(dim=-1)[1:].float().mean():.1f} features present, "
+      f"loss {loss[1:].mean():.2f}")
+
+# %% [markdown]
+# The smallest penalty keeps most of the model: the loss rises from 1.16 to 1.33 bits per byte. The larger the
+# penalty, the fewer features describe a state, and the more is lost. At λ = 0.6 the majority of the 512 features is
+# **dead**: it was never present on held-out text, and takes no part. So the dictionary is not the model. What it
+# leaves out is part of what the model predicts with, and may be what one is looking for.
+#
+# The dictionary of λ = 0.2 comes with the course. Here are five of its first forty features, each with the places in
+# held-out modules where it is strongest, in brackets the token.
+
+# %%
+for number in (1, 24, 33, 35, 21):
+    sample = run["samples"][number]
+    print(f"feature {sample['feature']}, present in {sample['present']:.1%} of the places")
+    for before, token, strength in sample["contexts"][:4]:
+        print(f"    {strength:>5.2f}  …{before}[{token}]".replace("\n", "⏎"))
+
+# %% [markdown]
+# The first four were picked because they are easy to name: `not` after `if`, the first letter of a docstring, what a
+# `for` loop runs over, `self` after `if`. None of them is a token alone: each needs the context. The fifth was picked
+# because it is not easy to name, and such features are in every dictionary. A name is a hypothesis about a feature,
+# made from its strongest places only. To prove it takes what the heads took: switch the feature off, patch it, and
+# look at what the model then says.
 #
 # ## What you can do now
 #
-# You can ask a trained model three questions: where does a head look, what does it add to a logit, and what is lost
-# without it. You know that the answers may differ, and what each difference means. You can test through which input one
-# head feeds another, on texts and from the weights, and read off what a model would say after each block.
+# You can ask a trained model which parts made an answer, and you know what each instrument proves. A map shows where
+# a head looks. Attribution shows what it adds, an ablation what is lost without it. Patching shows which activation
+# carries an answer, and path patching through which input. Weights and lenses suggest where to patch. And where
+# features outnumber dimensions, you know why the parts of the model need not be the parts of the explanation.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
 #
 # The query of the second A would have to know what came after the first A, and that is the answer. A head of layer 0
-# chooses by token and distance, and neither shows it which token follows an A. At B, it need only look one place back.
+# chooses by token and distance, and neither shows it which token follows an A. At B, it need only look one place
+# back.
 #
 # </details>
-# <details><summary>2. An ablation replaces a head's output by 0. When is that a bad choice?</summary>
+# <details><summary>2. Which corrupted text would show what head 1 of block 0 of the pocket model does?</summary>
 #
-# When the head adds nearly the same vector everywhere, and later layers expect it. Then 0 is a state that the model has
-# never seen, and the loss rises for that reason. The head's mean over many texts is a fairer replacement.
+# One in which the token before the first `line` is another one, and all else the same: then the key of `line` no
+# longer says that `(` came before it. Compare the copying model, where the token before the answer was replaced.
 #
 # </details>
 # <details><summary>3. A head's direct contribution to the right token is large. Does it raise the
 # probability?</summary>
 #
-# Not if it adds as much to all other tokens: a softmax ignores what is added to all logits. Ask for the contribution to
-# the difference of two logits.
+# Not if it adds as much to all other tokens: a softmax ignores what is added to all logits. Ask for the contribution
+# to the difference of two logits, as in the patches of the pocket model.
 #
 # </details>
-
-# %% [markdown]
-# ## The end of the course
 #
-# The course began with a dot product. This is what you have built, and what it achieved:
-#
-# | lesson | what you built | what it achieved |
-# |---|---|---|
-# | [1](../01_dot_product_attention/01_dot_product_attention.ipynb) | attention as a weighted average | loops and matrices agree to 0.00001 |
-# | [2](../02_queries_keys_values/02_queries_keys_values.ipynb) | queries, keys and values | loss 0.00, against 1.56 with one matrix for both roles |
-# | [3](../03_scaling/03_scaling.ipynb) | the division by √d | at d = 1024 the weight spreads over 5.3 of 8 keys, not 1.0 |
-# | [4](../04_multi_head/04_multi_head.ipynb) | heads side by side | PyTorch's own to 0.00001; 1,049,088 parameters |
-# | [5](../05_masking/05_masking.ipynb) | masks, and a test for leaks | largest slope above the diagonal: 0 |
-# | [6](../06_positions/06_positions.ipynb) | four kinds of positions | one built by hand: 1.00 right at length 64 |
-# | [7](../07_transformer_block/07_transformer_block.ipynb) | the block | 7,085,568 parameters, by formula and by count |
-# | [8](../08_classifier/08_classifier.ipynb) | a classifier | 97.9% of unseen made-up reviews; of IMDb's, 86.2% |
-# | [9](../09_character_generator/09_character_generator.ipynb) | a generator of characters | 2.229 bits per byte; on Wikipedia 1.66 |
-# | [10](../10_encoder_decoder/10_encoder_decoder.ipynb) | a translator | 36.07 BLEU on Multi30k |
-# | [11](../11_tokens/11_tokens.ipynb) | byte-pair tokens | there and back, the same text |
-# | [12](../12_gpt2/12_gpt2.ipynb) | GPT-2, and its published weights | 124,439,808 parameters; the pocket model 1.09 bits per byte |
-# | [13](../13_before_transformers/13_before_transformers.ipynb) | recurrent networks with attention | lists of 5: 0.97 right, against 0.01 with one vector |
-# | [14](../14_bert/14_bert.ipynb) | BERT, and its published weights | 73.0% of hidden words, read both ways |
-# | [15](../15_transformer_xl/15_transformer_xl.ipynb) | a memory of the last segment | 1.000 of passkeys named that only the memory holds |
-# | [16](../16_sparse_attention/16_sparse_attention.ipynb) | sparse patterns, and linear attention with a gate | two sparse layers connect all 32,896 pairs |
-# | [17](../17_going_big/17_going_big.ipynb) | training on a larger scale | activations of one step 3.8 MB instead of 188.9 |
-# | [18](../18_since_gpt2/18_since_gpt2.ipynb) | a Llama, longer windows, a router | `transformers`' logits to 0.00001 |
-# | 19 | instruments to look inside | a head that adds nothing to the answer, and without which there is none |
-#
-# Most rows are a few lines of matrix products, and you have written them. What the course leaves out is what comes
-# after: models that are taught to answer, and models that are not transformers.
-#
-# **Where to go next**
-#
-# - **Train one.** [nanochat](https://github.com/karpathy/nanochat) goes from raw text to a model that you can talk to;
-#   [Stanford's CS336](https://stanford-cs336.github.io/) has you write all of it.
-# - **Teach it to answer.** [Ouyang et al., 2022](https://arxiv.org/abs/2203.02155), from human preferences, and
-#   [Rafailov et al., 2023](https://arxiv.org/abs/2305.18290), with less machinery.
-# - **Look inside.** [TransformerLens](https://github.com/TransformerLensOrg/TransformerLens) does to published models
-#   what this lesson did to a small one; [ARENA](https://www.arena.education/) has exercises.
-# - **Make it large.** [How to scale your model](https://jax-ml.github.io/scaling-book/) is about chips and what limits
-#   them.
-# - **See newer designs.** [DeepSeek-V3](https://arxiv.org/abs/2412.19437): many small experts, and a cache of
-#   compressed keys. [Mamba](https://arxiv.org/abs/2312.00752): no attention at all.
+# What all nineteen lessons have built is on one page: [the end of the course](../../site/end.md).
 #
 # **Further reading**
 #
@@ -702,5 +1053,10 @@ for p in (32, 31, 24, 16):
 #   in large models.
 # - [Wang et al., *Interpretability in the wild*, 2022](https://arxiv.org/abs/2211.00593): 26 heads of GPT-2 that
 #   complete a sentence together, found with ablations, contributions and patching.
+# - [Elhage et al., *Toy models of superposition*, 2022](https://arxiv.org/abs/2209.10652), and [Bricken et al.,
+#   *Towards monosemanticity*, 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html): why
+#   features outnumber dimensions, and dictionaries that find them.
 # - [Belrose et al., *Eliciting latent predictions from transformers with the tuned
 #   lens*, 2023](https://arxiv.org/abs/2303.08112): where the logit lens fails, and a lens that is trained.
+#
+# **Next:** [lesson 20, *Taught to answer*](../20_answering/20_answering.ipynb)

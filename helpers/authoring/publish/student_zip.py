@@ -27,7 +27,7 @@ NAME = BUNDLE
 HOLDS = (
     ".gitignore README.md AGENTS.md CHANGELOG.md CITATION.cff LICENSE LICENSE-prose Makefile pyproject.toml "
     "constraints.txt environment.yml nbgrader_config.py helpers notebooks "
-    "site/further.md site/glossary.md site/lessons.toml site/notation.md site/students.md"
+    "site/end.md site/further.md site/glossary.md site/lessons.toml site/notation.md site/students.md"
 ).split()
 # Parts of the README about grading, authoring and the site, or with links to files that students do not have
 NOT_FOR_STUDENTS = re.compile(rb"<!-- not for students -->\n.*?<!-- /not for students -->\n", re.DOTALL)

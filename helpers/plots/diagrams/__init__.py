@@ -11,7 +11,7 @@ from .bands_and_tiles import band_chunks, tiles_arriving, tiles_in_memory
 from .before_transformers import gated_cell, two_readers, vector_or_memory, waiting_steps
 from .bert_flow import bert_flow
 from .drawing import Sheet
-from .inside import induction_circuit
+from .inside import head_circuits, induction_circuit
 from .large import ways_to_divide, zero_shares
 from .models import (
     block_norms,

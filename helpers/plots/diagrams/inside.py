@@ -30,3 +30,23 @@ def induction_circuit() -> Sheet:
     sheet.text(14, 140, "after layer 0", SMALL, "start", soft=True)
     sheet.text(316, 38, "prediction", SMALL, soft=True)
     return sheet
+
+
+def head_circuits() -> Sheet:
+    """Lesson 19: the two products of matrices that say where a head looks and what it moves."""
+    sheet = Sheet.named("head-circuits", 304)
+    rows = [
+        (70, "QK circuit: where a head looks", ("*W*_{q}ᵀ", "blue"), ("*W*_{k}", "orange")),
+        (220, "OV circuit: what it moves", ("*W*_{unify}", "violet"), ("*W*_{v}", "green")),
+    ]
+    for y, title, (tall, tall_kind), (wide, wide_kind) in rows:
+        sheet.text(14, y - 52, title, anchor="start")
+        sheet.matrix(60, y + 14, 62, 84, tall, "*e*", "", tall_kind)
+        sheet.text(60, y + 68, "*d*", SMALL, soft=True)
+        sheet.matrix(154, y + 14, 84, 36, wide, "*d*", "", wide_kind)
+        sheet.text(154, y + 44, "*e*", SMALL, soft=True)
+        sheet.text(220, y + 14, "=")
+        sheet.matrix(286, y + 14, 84, 84, "", "*e*", "", "plain")
+        sheet.text(286, y + 68, "*e*", SMALL, soft=True)
+        sheet.text(286, y + 14, "rank ≤ *d*", SMALL)
+    return sheet

@@ -1,0 +1,91 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+# ---
+
+# %% [markdown]
+# # Measured further: Looking inside
+#
+# Three measurements beside [lesson 19](../19_looking_inside/19_looking_inside.ipynb), on the smallest model that copies: one head in each
+# of two layers. When do its heads form, what does it say without the first of them, and what does a single layer learn
+# where the period never changes?
+
+# %%
+import math
+
+import matplotlib.pyplot as plt
+import torch
+
+from helpers import plots
+from helpers.parts.induction import (
+    AttentionOnly, copy_losses, induction_scores, previous_scores, said_twice, train_to_copy,
+)
+
+plots.use_course_style()
+torch.set_num_threads(1)
+
+# %% [markdown]
+# ## The induction score rises first
+#
+# For a long time nothing seems to happen. Then both scores rise within a few dozen steps, the induction score ahead of
+# the previous-token score all the way. A faint previous-token signal is enough for the other head to begin. In large
+# models induction heads form as suddenly, early in training, and the loss shows a bump there ([Olsson et al.,
+# 2022](https://arxiv.org/abs/2209.11895)).
+
+# %% mystnb={"image": {"alt": "Two panels over the same steps. Above, the loss stays near log 64, about 4.2, for most of the training and then falls to almost 0 within a few dozen steps. Below, the induction score and the previous-token score are near 0 all that time and rise in the same few dozen steps, the induction score first."}}
+rows = said_twice(64, 24, 64, torch.Generator().manual_seed(9))
+torch.manual_seed(0)
+copier, losses, looks = AttentionOnly(n=64, e=64, h=1, depth=2), [], []
+for loss in train_to_copy(copier, 400):
+    losses.append(loss)
+    if len(losses) % 5 == 0 or loss < 0.1:
+        with torch.no_grad():
+            _, looked = copier.run(rows[:, :-1])
+        looks.append((len(losses), previous_scores(looked[0]).item(), induction_scores(looked[1], 24).item()))
+    if loss < 0.1:
+        break
+figure, axes = plt.subplots(2, 1, figsize=(5.8, 4.8), sharex=True, layout="compressed")
+plots.loss_curve(losses, landmarks={"a guess: log 64": math.log(64)}, xlabel="", ax=axes[0])
+steps, previous, induction = zip(*looks)
+plots.curves({"previous token, layer 0": (steps, previous), "induction, layer 1": (steps, induction)},
+             "step", "score", ax=axes[1])
+plt.show()
+
+# %% [markdown]
+# ## Without layer 0, layer 1 copies from the wrong places
+#
+# Taking the head of layer 0 away raises the loss far above a guess. The head of layer 1 still copies: in nine of ten
+# places the model says the token that this head looks at most. That token is seldom the right one.
+
+# %%
+def silenced(layer, z):
+    return torch.zeros_like(z) if layer == 0 else z
+
+with torch.no_grad():
+    logits, (_, looked) = copier.run(rows[:, :-1], silenced)
+    loss = copy_losses(copier, rows, silenced).mean()
+most = rows[:, :-1].gather(1, looked[:, 0].argmax(dim=-1))    # where the weight is largest
+said = logits.argmax(dim=-1)
+print(f"without the head of layer 0: loss {loss:.2f}, a guess {math.log(64):.2f}")
+print(f"says the token that layer 1 looks at most in {(said == most)[:, 24:].float().mean():.0%} of the places, "
+      f"and the right one in {(said == rows[:, 1:])[:, 24:].float().mean():.0%}")
+
+# %% [markdown]
+# ## A clock
+#
+# One layer, trained with p = 32 alone, has the score of a perfect induction head at p = 32. But it has learned to look
+# 31 places back, whatever is there. Unless the period varies, in training or in the test, the score cannot tell a clock
+# from an induction head.
+
+# %%
+torch.manual_seed(0)
+clock = AttentionOnly(n=64, e=64, h=1, depth=1)
+*_, last = train_to_copy(clock, 120, periods=(32, 32))
+print(f"after training with p = 32: loss {last:.3f}")
+for p in (32, 31, 24, 16):
+    others = said_twice(64, p, 64, torch.Generator().manual_seed(p))
+    with torch.no_grad():
+        loss = copy_losses(clock, others).mean().item()
+        _, weights = clock.run(others[:, :-1])
+    print(f"p = {p}: induction score {induction_scores(weights[0], p)[0]:.2f}, loss {loss:.2f}")
