@@ -108,7 +108,7 @@ def policy_loss(
 
     Shao et al., "DeepSeekMath" (2024), section 4.1.1, equations 3 and 4; the penalty is k3 of J. Schulman,
     "Approximating KL divergence" (2020). new, old, reference: (b, t), log-probabilities of the tokens by the model, by
-    the model that wrote the answers, and by the reference. advantage: (b,). is_answer: (b, t); every answer has a token.
+    the model that wrote the answers, and by the reference. advantage: (b,). is_answer: (b, t), not empty in any row.
     """
     ratio, advantage = (new - old).exp(), advantage[:, None]
     gain = torch.minimum(ratio * advantage, ratio.clamp(1 - epsilon, 1 + epsilon) * advantage)

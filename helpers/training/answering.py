@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from helpers.data.toy.sums import END, LONGEST, OR, QUESTION, WORDS, demonstrations, ids_of, pairs, question
+from helpers.data.toy.sums import END, OR, QUESTION, WORDS, demonstrations, ids_of, pairs, question
 from helpers.parts.answering import (
     advantages,
     answer_log_probability,
