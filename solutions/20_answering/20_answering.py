@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | a loss on answers, a packed row of dialogues, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a mask that is one token off |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
+# | **It takes** | about 85 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for about a minute, in five cells |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, n size of the vocabulary. What
