@@ -99,9 +99,9 @@ for row in write_answers(on_text, lone_user, 12, sums.END, generator=torch.Gener
     print("<user> continues with:", sums.text_of(row.tolist()))
 
 # %% [markdown]
-# **Given `<user>` alone, it makes up the question, and then answers itself.** That is what it was trained for: questions
-# and answers are the same text to it. But the digits of a question are random. No model can predict them, and yet they
-# are in the loss, and in the gradient.
+# **Given `<user>` alone, it makes up a question, and then answers itself.** That is what it was trained for: to it,
+# questions and answers are the same text. But the digits of a question are random. No model can predict them, and yet
+# they are in the loss, and in the gradient.
 
 # %% tags=["hide-input"]
 with torch.no_grad():
@@ -183,7 +183,7 @@ print("answers only:", measure(on_answers))
 # **Exact match** is the instrument of this lesson: one sampled answer to each held-out question, and the share that is
 # exactly the sum. Here are three seeds, from a recorded run of the same training:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answer only runs above it from step 150 on and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["curve"]
 
 def curve(part, what, x="step"):
@@ -314,7 +314,8 @@ check(answer_log_probability)
 # x, it asks how much more probable each has become than under the **reference** π_ref, a frozen copy of the model at
 # the start:
 #
-# $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)} - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
+# $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
+# - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
 #
 # The bracket is the **margin**. Only the margin counts: it also grows if both answers become less probable, and the
 # rejected one more so.
@@ -374,6 +375,8 @@ def pairs_of(model):
     exact = torch.tensor([sums.text_of(row) == sum_
                           for row, sum_ in zip(written[:, sums.QUESTION:].tolist(), right)]).view(300, 8)
     mixed = exact.any(dim=1) & ~exact.all(dim=1)
+    if not mixed.any():    # a model that has learned nothing yet
+        mixed[:] = True
     first = torch.arange(300)[mixed] * 8
     good, bad = (first + kind[mixed].int().argmax(dim=1) for kind in (exact, ~exact))
     return (written[good], inside[good]), (written[bad], inside[bad])
@@ -423,14 +426,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. Control: the loss of exercise 1 on the
-# chosen answers alone, from the same start and with the same batches, rate and number of steps.
+# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. The control is the loss of exercise 1
+# on the chosen answers alone, from the same start and with the same batches, rate and number of steps.
 #
 # </div>
 #
-# **The preference removes the hedging that imitation had learned.** But the control does as well, and is more often
-# exact. Here the chosen answers are perfect, so imitating them is hard to beat. DPO pays where the chosen answer is only
-# the better of two.
+# **The preference removes the hedging that imitation had learned.** But so does the control, which never sees a rejected
+# answer. Here the chosen answers are perfect, and perfect answers can be imitated. A preference is needed where the
+# chosen answer is only the better of two.
 #
 # ## Whether a program says that it is right
 #
@@ -546,11 +549,12 @@ check.prediction("all_right", all_right)
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
 # Answers are expensive to sample, so a batch may serve for several steps, while the model moves away from the one that
-# wrote them. The **ratio** of both probabilities, $r = \pi / \pi_{\text{old}}$, corrects for that, token by token, and
-# it is clipped, so that no token gains from moving too far. A **KL penalty** draws the model back to the reference. With
+# wrote them. The **ratio** of both probabilities, $r = \pi / \pi_{\text{old}}$, corrects for that, token by token. It
+# is clipped, so that no token gains from moving too far. A **KL penalty** draws the model back to the reference. With
 # advantage A of the answer, a token's loss is
 #
-# $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big) + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
+# $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
+# + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
 #
 # The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html): never negative, and in
 # the mean over samples of the model the KL divergence from the reference.
@@ -560,8 +564,8 @@ check.prediction("all_right", all_right)
 #
 # **Exercise 7 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
 #
-# Write this loss: average over the tokens of each answer, then over the answers. You get log-probabilities of tokens, an
-# advantage for each answer, and which tokens belong to the answer; every answer has at least one. What the other
+# Write this loss: average over the tokens of each answer, then over the answers. You get log-probabilities of tokens,
+# an advantage for each answer, and which tokens belong to the answer; every answer has at least one. What the other
 # positions hold does not count.
 #
 # <details><summary>Hint 1: from logarithms</summary>
@@ -571,7 +575,8 @@ check.prediction("all_right", all_right)
 # </details>
 # <details><summary>Hint 2: two signs by hand</summary>
 #
-# ε = 0.2 and r = 2. With A = 1, the products are 2 and 1.2. With A = −1, they are −2 and −1.2. Which one is the minimum?
+# Take ε = 0.5 and r = 2. With A = 1, the two products are 2 and $1 + ε$. With A = −1 both change sign. Which one is the
+# minimum?
 #
 # </details>
 # </div>
@@ -625,10 +630,13 @@ print("after: ", measure(policy))
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
 names = {"policy with reward": "policy", "further demonstrations": "further"}
 for ax, what, title in zip(axes, ("exact", "hedged"),
-                           ("Both learn to add", "Only the reward ends the hedging")):
+                           ("Exact match", "Only the reward ends the hedging")):
     plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
                  "processor seconds", "share of answers", title=title, ax=ax)
 plt.show()
+for name, part in names.items():
+    greedy = ", ".join(f"{run[-1]:.0%}" for run in curve(part, "greedy")[1])
+    print(f"most probable answer exact, {name:>22}: {greedy}, by seed")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -638,14 +646,14 @@ plt.show()
 #
 # </div>
 #
-# **The reward ends what demonstrations keep teaching: the hedging.** As for the sums themselves, no claim is made for
-# the reward: a demonstration says which token is right at each place, and a reward is one bit for a whole answer. The
-# model has never been shown a single right answer in these steps.
+# **The reward ends what demonstrations keep teaching: the hedging.** It does so without a single answer that anybody
+# wrote, from questions and a program. But adding itself is learned faster from demonstrations, as the most probable
+# answers show: a demonstration names the right token at each place, and a reward is one bit for a whole answer.
 #
 # ## A reward with a hole
 #
-# Programs that check answers are often lenient: they look for the right result anywhere in the text. What follows if the
-# reward is 1 for every answer that *names* the sum?
+# Programs that check answers are often lenient: they look for the right result anywhere in the text. What follows if
+# the reward is 1 for every answer that *names* the sum?
 
 # %% [markdown]
 # <div class="card">

@@ -328,8 +328,8 @@ def policies(b: int, t: int, *more: float, near: float = 0.4) -> Inputs:
     def inputs(draw: Draw) -> tuple[Any, ...]:
         old = -draw.uniform(0.2, 2.0, b, t)
         new, reference = old + near * draw.normal(b, t), old + near * draw.normal(b, t)
-        ends = draw.integers(1, t + 1, b, 1)
-        return new, old, reference, draw.normal(b), torch.arange(t) < ends, *more
+        is_answer = draw.mask(0.6, b, t).scatter(1, draw.integers(0, t, b, 1), True)
+        return new, old, reference, draw.normal(b), is_answer, *more
 
     return inputs
 
@@ -383,7 +383,10 @@ policy_loss = exercise(
             1.5,
             name="penalty",
             given=policies(4, 5, 0.2, 0.5),
-            also={"for a model far from the reference": policies(3, 4, 0.2, 0.1, near=2.0), "with fillers": with_fillers},
+            also={
+                "for a model far from the reference": policies(3, 4, 0.2, 0.1, near=2.0),
+                "with fillers": with_fillers,
+            },
             accepts="number",
             missed="Set all advantages to 0 and let the reference be new + log 2: each token costs β (2 − log 2 − 1) ="
             " 0.307 β.",

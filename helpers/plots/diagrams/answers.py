@@ -35,7 +35,7 @@ def three_losses() -> Sheet:
 def _panel(sheet: Sheet, y: float, title: str, answers: list[tuple[list[str], str, str]]) -> float:
     """A title, and a row of tokens for each answer, with words behind it. Returns where the next panel begins."""
     sheet.text(8, y, title, SMALL, "start", soft=True)
-    wide = 26
+    wide = 25
     for place, (tokens, kind, words) in enumerate(answers):
         top = y + 12 + ROW * place
         sheet.cells(8, top, [QUESTION + tokens], [["plain"] * len(QUESTION) + [kind] * len(tokens)], wide, 22)
