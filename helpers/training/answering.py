@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from statistics import fmean
 
 import torch
 from torch import nn
@@ -198,14 +199,22 @@ def main() -> None:
     """All seeds, recorded."""
     options = arguments()
     torch.set_num_threads(1)
-    settings = {"steps": STEPS, "batch": BATCH, "rate": RATE, "questions a step": GROUPS, "samples": SAMPLES}
-    record = Record("answering", {"name": "sums below 100", "demonstrations": len(TRAIN)}, settings)
+    settings = {
+        "demonstrations": len(TRAIN),
+        "steps": STEPS,
+        "batch": BATCH,
+        "rate": RATE,
+        "questions a step": GROUPS,
+        "samples": SAMPLES,
+    }
+    record = Record("answering", {"name": "sums below 100"}, settings)
     for seed in SEEDS:
         run_seed(seed, record, 0.1 if options.attempt else 1.0)
     record.stop()
-    last = {(point["seed"], point["part"]): point for point in record.curve}
-    parts = dict.fromkeys(part for _, part in last)
-    record.finish(options, {part: [last[seed, part]["exact"] for seed in SEEDS] for part in parts})
+    looks, record.curve = record.curve, []
+    last = {(point["seed"], point["part"]): point["exact"] for point in looks}
+    means = {part: fmean(last[seed, part] for seed in SEEDS) for _, part in last}
+    record.finish(options, {"exact": means, "looks": looks})
 
 
 if __name__ == "__main__":

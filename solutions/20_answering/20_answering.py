@@ -184,7 +184,7 @@ print("answers only:", measure(on_answers))
 # exactly the sum. Here are three seeds, from a recorded run of the same training:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
-points = recorded("answering")["curve"]
+points = recorded("answering")["result"]["looks"]
 
 def curve(part, what, x="step"):
     """Steps, or seconds, and what was measured there by each seed: (points,), (seeds, points)."""
