@@ -76,7 +76,7 @@ def new_model():
     return CharTransformer(len(sums.WORDS), e=64, h=4, depth=2, t_max=16)
 
 def train(model, loss_of, what, steps=300, rate=5e-3, seed=0):
-    """loss_of: a function of the numbers of some dialogues, (b,)."""
+    """loss_of: a function of which dialogues are in the batch, (b,)."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
     for step in progress(range(steps), what):
@@ -183,7 +183,7 @@ print("answers only:", measure(on_answers))
 # **Exact match** is the instrument of this lesson: one sampled answer to each held-out question, and the share that is
 # exactly the sum. Here are three seeds, from a recorded run of the same training:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends about twice as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
 
 def curve(part, what, x="step"):
@@ -194,6 +194,7 @@ def curve(part, what, x="step"):
 
 plots.curves({"whole text": curve("whole", "exact"), "answers only": curve("answer", "exact")},
              "step", "exact match", title="The mask lets the model learn the answers sooner")
+plt.ylim(0)
 plt.show()
 
 # %% [markdown]
@@ -408,7 +409,7 @@ for step in progress(range(40), "DPO"):
 print("before:", measure(on_answers))
 print("after: ", measure(preferring))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the number of steps on pairs, 0 to 40, two lines each: DPO and chosen answers alone. Left, hedged answers: both fall from about a quarter to a few per cent. Right, exact match: both rise; the chosen answers alone end above DPO."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the number of steps on pairs, 0 to 40, two lines each: DPO and chosen answers alone. Left, hedged answers: both fall from about a quarter to less than half of it. Right, exact match: both rise; the chosen answers alone end above DPO."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
 at_start = {what: [run[-1] for run in curve("answer", what)[1]] for what in ("hedged", "exact", "named")}
 
@@ -421,6 +422,7 @@ names = {"DPO": "DPO", "chosen answers alone": "chosen"}
 for ax, what, title in zip(axes, ("hedged", "exact"), ("Hedged answers disappear", "Exact match rises")):
     plots.curves({name: from_start(part, what) for name, part in names.items()}, "step",
                  "share of answers", title=title, ax=ax)
+    ax.set_ylim(0)
 plt.show()
 
 # %% [markdown]
@@ -431,9 +433,9 @@ plt.show()
 #
 # </div>
 #
-# **The preference removes the hedging that imitation had learned.** But so does the control, which never sees a rejected
-# answer. Here the chosen answers are perfect, and perfect answers can be imitated. A preference is needed where the
-# chosen answer is only the better of two.
+# **The preference removes the hedging that imitation had learned.** But so does the control, which never sees a
+# rejected answer. Here the chosen answers are perfect, and perfect answers can be imitated. A preference is needed where
+# the chosen answer is only the better of two.
 #
 # ## Whether a program says that it is right
 #
@@ -626,13 +628,14 @@ policy = reinforce(copy.deepcopy(on_answers), strict, "policy")
 print("before:", measure(on_answers))
 print("after: ", measure(policy))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: policy with reward, and further demonstrations. Left, exact match: both rise from the same point. Right, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: policy with reward, and further demonstrations. Left, exact match: both rise from the same point, the reward faster. Right, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
 names = {"policy with reward": "policy", "further demonstrations": "further"}
 for ax, what, title in zip(axes, ("exact", "hedged"),
-                           ("Exact match", "Only the reward ends the hedging")):
+                           ("The reward is ahead in exact match", "Only the reward ends the hedging")):
     plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
                  "processor seconds", "share of answers", title=title, ax=ax)
+    ax.set_ylim(0)
 plt.show()
 for name, part in names.items():
     greedy = ", ".join(f"{run[-1]:.0%}" for run in curve(part, "greedy")[1])
@@ -663,7 +666,7 @@ for name, part in names.items():
 # Training goes on with this reward, from the same start. The reward rises. What does exact match do?
 #
 # - **A.** It rises too: to name the sum, one has to know it.
-# - **B.** It falls, to nearly nothing.
+# - **B.** It falls.
 # - **C.** It follows the strict reward's curve, a little lower.
 # </div>
 
@@ -686,10 +689,11 @@ ids_, _, right = sampled(hacker, 4, 1, seed=3)
 for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
     print(f"sum {sum_}: {sums.text_of(row)}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Shares against policy steps, 0 to 40, for training with the lenient reward. The share of answers that name the sum rises. The share that is exact falls to nearly 0. The share of hedged answers rises from a quarter to nearly all."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Shares against policy steps, 0 to 40, for training with the lenient reward. The share of answers that name the sum rises. The share that is exact falls to a small part of what it was. The share of hedged answers rises from about a quarter to most."}}
 names = {"names the sum (the reward)": "named", "exact match": "exact", "hedged": "hedged"}
 plots.curves({name: from_start("hole", what) for name, what in names.items()}, "step", "share of answers",
              title="The reward rises, and exact match falls")
+plt.ylim(0)
 plt.show()
 
 # %% [markdown]
