@@ -628,11 +628,11 @@ policy = reinforce(copy.deepcopy(on_answers), strict, "policy")
 print("before:", measure(on_answers))
 print("after: ", measure(policy))
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: policy with reward, and further demonstrations. Left, exact match: both rise from the same point, the reward faster. Right, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: policy with reward, and further demonstrations. Left, exact match: both rise from the same point, and their bands overlap. Right, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
 names = {"policy with reward": "policy", "further demonstrations": "further"}
 for ax, what, title in zip(axes, ("exact", "hedged"),
-                           ("The reward is ahead in exact match", "Only the reward ends the hedging")):
+                           ("Exact match rises with both", "Only the reward ends the hedging")):
     plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
                  "processor seconds", "share of answers", title=title, ax=ax)
     ax.set_ylim(0)
