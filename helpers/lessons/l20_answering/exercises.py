@@ -158,9 +158,9 @@ def long_answers(draw: Draw) -> tuple[torch.Tensor, ...]:
 
 
 def beside_a_reference(answer: Answer, draw: Draw) -> Callable:
-    """The loss of the model's own log-probabilities (6,); those of the reference are constants."""
-    _, _, *references = four(6)(draw.named("reference"))
-    return lambda chosen, rejected: answer(chosen, rejected, *references)
+    """The loss of the model's own log-probabilities (6,); those of the reference are constants, and β is 2."""
+    _, _, *references = four(6, scale=1.0)(draw.named("reference"))
+    return lambda chosen, rejected: answer(chosen, rejected, *references, 2.0)
 
 
 preference_loss = exercise(
@@ -183,7 +183,7 @@ preference_loss = exercise(
         ),
         gradient(
             1,
-            given=case(lambda draw: -4 * draw.uniform(0.1, 3.0, 6), lambda draw: -4 * draw.uniform(0.1, 3.0, 6)),
+            given=case(lambda draw: -draw.uniform(0.1, 3.0, 6), lambda draw: -draw.uniform(0.1, 3.0, 6)),
             also={"with log-probabilities far apart": case(normal(6, mean=-900.0), normal(6, mean=-100.0))},
             via=beside_a_reference,
         ),
