@@ -38,7 +38,7 @@ def demonstrations(
     """Dialogues by demonstrators who know every sum, and in a share `hedged` of their answers name two numbers.
 
     Returns ids (rows, LONGEST), filled up with <end>; which of them are text (rows, LONGEST); and which are answers,
-    <end> included.
+    <end> included. A dialogue is cut after LONGEST tokens: the few that name 100 or 101 lose their <end>.
     """
     ids = torch.full((len(questions), LONGEST), END)
     is_text = torch.zeros(len(questions), LONGEST, dtype=torch.bool)
