@@ -1,0 +1,747 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+# ---
+
+# %% [markdown]
+# # 20 · Taught to answer
+#
+# *Change what the loss looks at*
+#
+# A language model continues a text. Asked a question, it may well continue with another question. How does it come to
+# answer, and to answer well? The model stays the same. What changes is the loss, three times: it looks at the answer
+# only, then at which of two answers is better, then at whether a program calls the answer right. In the end the program
+# has a hole, and the model finds it.
+#
+# | | |
+# |---|---|
+# | **You will build** | a loss on answers, a packed row of dialogues, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a mask that is one token off |
+# | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
+# | **It takes** | about 85 minutes: seven exercises, 22 points, and two predictions |
+# | **It computes** | for about a minute, in five cells |
+#
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, n size of the vocabulary. What
+# every check asks is on [the page for students](../../site/students.md).
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import copy
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import plots
+from helpers.data.recorded import recorded
+from helpers.data.toy import sums
+from helpers.lesson import start
+from helpers.parts.answering import token_log_probabilities, until_end, write_answers
+from helpers.parts.generator import CharTransformer
+from helpers.progress import progress
+
+check = start("20_answering")
+
+# %% tags=["hide-input"]
+plots.diagrams.three_losses()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **Three losses, one model.** Coloured tokens are those that the loss looks at. Above: the answer of a demonstration.
+# Middle: two answers to one question, of which the first is preferred. Below: answers that the model has sampled
+# itself, each with a reward.
+#
+# </div>
+#
+# ## A model that continues
+#
+# The task for the whole lesson is a sum below 100. A **chat template** writes a dialogue as one text, with special
+# tokens for who speaks: `<user>`, `<answer>` and `<end>`. The demonstrators know every sum. But in three answers of ten
+# they **hedge**: they name two numbers, and one of them is wrong.
+
+# %%
+train_pairs, test_pairs = sums.pairs()
+ids, is_text, is_answer = sums.demonstrations(train_pairs, torch.Generator().manual_seed(0))
+for row in ids[:6].tolist():
+    print("".join(sums.WORDS[i] for i in row[:row.index(sums.END) + 1]))
+print(f"{len(train_pairs):,} dialogues to learn from, {len(test_pairs)} questions held out")
+
+# %% [markdown]
+# First, a language model as in lesson 9: a small decoder that predicts every next token of the text.
+
+# %%
+def new_model():
+    torch.manual_seed(0)
+    return CharTransformer(len(sums.WORDS), e=64, h=4, depth=2, t_max=16)
+
+def train(model, loss_of, what, steps=300, rate=5e-3, seed=0):
+    """loss_of: a function of which dialogues are in the batch, (b,)."""
+    generator = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
+    for step in progress(range(steps), what):
+        loss = loss_of(torch.randint(len(ids), (64,), generator=generator))
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.param_groups[0]["lr"] = rate * min((step + 1) / 30, 1.05 - (step + 1) / steps)
+        optimiser.step()
+    return model
+
+def text_loss(some):
+    targets = ids[some].masked_fill(~is_text[some], -100)[:, 1:]
+    return F.cross_entropy(on_text(ids[some])[:, :-1].mT, targets)
+
+on_text = new_model()
+train(on_text, text_loss, "whole text")
+lone_user = torch.full((4, 1), sums.USER)
+for row in write_answers(on_text, lone_user, 12, sums.END, generator=torch.Generator().manual_seed(1)):
+    print("<user> continues with:", sums.text_of(row.tolist()))
+
+# %% [markdown]
+# **Given `<user>` alone, it makes up a question, and then answers itself.** That is what it was trained for: to it,
+# questions and answers are the same text. But the digits of a question are random. No model can predict them, and yet
+# they are in the loss, and in the gradient.
+
+# %% tags=["hide-input"]
+with torch.no_grad():
+    nats = F.cross_entropy(on_text(ids)[:, :-1].mT, ids[:, 1:], reduction="none")
+parts = {"question": is_text & ~is_answer, "answer": is_answer}
+for name, part in parts.items():
+    print(f"{name:>8}: {(nats * part[:, 1:]).sum() / (nats * is_text[:, 1:]).sum():.0%} of the loss")
+
+# %% [markdown]
+# Most of the loss comes from questions. Training on dialogues of this kind is **instruction tuning**, and it usually
+# has a **loss mask**: only the answer's tokens count. A question is read, and not learned.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `answer_loss`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
+#
+# The mean cross-entropy of the answers' tokens. Logits at position i predict token i + 1. `is_answer` says of each
+# token whether it belongs to an answer, `<end>` included; the first token of a row never does. All tokens that count
+# weigh alike, whatever row they are in. Find the bug and fix it.
+#
+# <details><summary>Hint 1: one row by hand</summary>
+#
+# Take the four tokens `<answer>`, `4`, `2`, `<end>`. Which three losses are in `nats`, and which of them should count?
+#
+# </details>
+# <details><summary>Hint 2: what the model never learns</summary>
+#
+# With the bug one token of every answer has no loss. What would a model write first?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "answer_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def answer_loss(logits, ids, is_answer):
+    """The mean cross-entropy of the answers' tokens, one number.
+
+    logits: (b, t, n), at position i those of token i + 1. ids: (b, t). is_answer: (b, t), booleans.
+    """
+    nats = F.cross_entropy(logits[:, :-1].mT, ids[:, 1:], reduction="none")    # (b, t − 1)
+    ### BEGIN SOLUTION
+    counts = is_answer[:, 1:]
+    return (nats * counts).sum() / counts.sum()
+    ### STUDENT GETS
+    # counts = is_answer[:, :-1]
+    # return (nats * counts).sum() / counts.sum()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_answer_loss", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(answer_loss)
+
+# %% [markdown]
+# <details><summary>The same bug in public: read this once your check is green</summary>
+#
+# OpenRLHF built its mask for one alignment and used it with the other, so the first token of each answer had no loss
+# ([issue 973](https://github.com/OpenRLHF/OpenRLHF/issues/973)). In verl the mask was off in the other direction:
+# `<end>` had no loss, and models did not stop ([issue 3562](https://github.com/verl-project/verl/issues/3562)).
+#
+# </details>
+
+# %%
+def measure(model, seed=5):
+    """One sampled answer to each question that was held out: shares exact, hedged, naming the sum."""
+    asked = torch.tensor([sums.question(*pair) for pair in test_pairs])
+    texts = [sums.text_of(row) for row in write_answers(
+        model, asked, 9, sums.END, generator=torch.Generator().manual_seed(seed)).tolist()]
+    right = [str(a + b) for a, b in test_pairs]
+    shares = (sum(text == sum_ for text, sum_ in zip(texts, right)),
+              sum("or" in text for text in texts),
+              sum(sum_ in text.split(" or ") for text, sum_ in zip(texts, right)))
+    return "exact {:.0%}, hedged {:.0%}, sum named {:.0%}".format(*(x / len(texts) for x in shares))
+
+on_answers = new_model()
+train(on_answers, lambda some: answer_loss(on_answers(ids[some]), ids[some], is_answer[some]), "answers only")
+print("whole text:  ", measure(on_text))
+print("answers only:", measure(on_answers))
+
+# %% [markdown]
+# **Exact match** is the instrument of this lesson: one sampled answer to each held-out question, and the share that is
+# exactly the sum. Here are three seeds, from a recorded run of the same training:
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
+points = recorded("answering")["result"]["looks"]
+
+def curve(part, what, x="step"):
+    """Steps, or seconds, and what was measured there by each seed: (points,), (seeds, points)."""
+    runs = [[p for p in points if p["part"] == part and p["seed"] == seed] for seed in range(3)]
+    xs = [sum(column) / 3 for column in zip(*([p[x] for p in run] for run in runs))]
+    return xs, [[p[what] for p in run] for run in runs]
+
+plots.curves({"whole text": curve("whole", "exact"), "answers only": curve("answer", "exact")},
+             "step", "exact match", title="The mask lets the model learn the answers sooner")
+plt.ylim(0)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Same model, same batches, same number of steps; only the mask differs. Lines are means of three
+# seeds, bands reach from the lowest to the highest.
+#
+# </div>
+#
+# The mask matters this much because these questions are pure noise. Where questions are ordinary prose, a loss on them
+# does less harm. Large models rarely train all their weights at this stage: the low-rank updates of [lesson
+# 14](../14_bert/14_bert.ipynb) fit here without a change.
+#
+# ## Several dialogues in one row
+#
+# Dialogues differ in length, and a batch pads them. **Packing** saves that: several dialogues share one row. Then a
+# dialogue must not notice its neighbours. Two things give them away: attention across the border, and positions that
+# count on.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `pack`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Put dialogues into one row, in their order. Return ids (t,), positions (t,) and a mask (t, t), where t is the sum of
+# their lengths. Positions start from 0 in each dialogue. In the mask True means "may look": a token sees itself and
+# what came before it in its own dialogue. Every dialogue has at least one token. Ids and positions are int64.
+#
+# <details><summary>Hint 1: number the dialogues</summary>
+#
+# Make a vector that says for each of the t places which dialogue it is in: 0, 0, 1, 1, 1. Two places may see each other
+# only if their numbers agree. `torch.repeat_interleave` makes such a vector.
+#
+# </details>
+# <details><summary>Hint 2: where a dialogue starts</summary>
+#
+# With lengths 2, 3 and 4 the dialogues start at 0, 2 and 5. How do these follow from the sums 2, 5, 9?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "pack", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pack(dialogues):
+    """Several dialogues in one row: ids (t,), positions (t,), and a mask (t, t) of booleans.
+
+    dialogues: a list of ids, each (t_k,).
+    """
+    ### BEGIN SOLUTION
+    lengths = torch.tensor([len(dialogue) for dialogue in dialogues], device=dialogues[0].device)
+    number = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
+    place = torch.arange(len(number), device=lengths.device)
+    positions = place - (lengths.cumsum(0) - lengths)[number]
+    mask = (number[:, None] == number) & (place <= place[:, None])
+    return torch.cat(list(dialogues)), positions, mask
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_pack", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(pack)
+
+# %%
+dialogues = [row[part] for row, part in zip(ids[:3], is_text[:3])]
+packed, positions, mask = pack(dialogues)
+
+@torch.no_grad()
+def packed_logits(mask, positions):
+    x = on_answers.tokens(packed) + on_answers.positions.table(positions)
+    return on_answers.to_logits(on_answers.transformer(x[None], mask))[0]
+
+with torch.no_grad():
+    apart = torch.cat([on_answers(dialogue[None])[0] for dialogue in dialogues])
+causal = torch.ones(len(packed), len(packed), dtype=torch.bool).tril()
+off = lambda logits: (logits - apart).abs().max().item()
+print(f"packed, largest difference of a logit:     {off(packed_logits(mask, positions)):.5f}")
+print(f"with attention across the dialogues:       {off(packed_logits(causal, positions)):.1f}")
+
+# %% [markdown]
+# With block mask and positions a packed dialogue gets the logits that it has alone, up to rounding.
+#
+# ## Which of two answers is better
+#
+# Demonstrations tell the model to hedge as often as the demonstrators do. To judge answers is easier than to write
+# better ones. In **preference** data somebody says which of two answers to the same question is better. What is
+# compared are probabilities of whole answers.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `answer_log_probability`** &nbsp; ★☆☆ · 5 minutes · 2 points
+#
+# The logarithm of the probability of each row's answer, given what comes before it. A probability of an answer is the
+# product of those of its tokens. Logits at position i predict token i + 1, and `is_answer` is as in exercise 1.
+#
+# <details><summary>Hint: a product, as a logarithm</summary>
+#
+# The logarithm of a product is a sum. `gather` picks the log-probability of the token that is there.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "answer_log_probability", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def answer_log_probability(logits, ids, is_answer):
+    """The log-probability of each row's answer: (b,).
+
+    logits: (b, t, n), at position i those of token i + 1. ids: (b, t). is_answer: (b, t), booleans.
+    """
+    ### BEGIN SOLUTION
+    own = logits[:, :-1].log_softmax(dim=-1).gather(-1, ids[:, 1:, None])[..., 0]
+    return (own * is_answer[:, 1:]).sum(dim=-1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_answer_log_probability", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(answer_log_probability)
+
+# %% [markdown]
+# **Direct preference optimisation** (DPO) trains on such pairs ([Rafailov et al.,
+# 2023](https://arxiv.org/abs/2305.18290), section 4). For a chosen answer $y_w$ and a rejected one $y_l$ to the question
+# x, it asks how much more probable each has become than under the **reference** π_ref, a frozen copy of the model at
+# the start:
+#
+# $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
+# - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
+#
+# The bracket is the **margin**. Only the margin counts: it also grows if both answers become less probable, and the
+# rejected one more so.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `preference_loss`** &nbsp; ★★★ · 9 minutes · 4 points
+#
+# Write the loss of DPO, as a mean over the pairs. You get four vectors of log-probabilities of whole answers. They may
+# be hundreds apart, and then loss and gradient still have to be finite.
+#
+# <details><summary>Hint 1: logarithms are given</summary>
+#
+# The logarithm of a quotient is a difference of two of the vectors.
+#
+# </details>
+# <details><summary>Hint 2: far apart</summary>
+#
+# What are `torch.sigmoid(torch.tensor(-200.0))` and its logarithm? `torch.nn.functional` has both in one function.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "preference_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def preference_loss(chosen, rejected, chosen_reference, rejected_reference, beta=0.1):
+    """The loss of DPO, one number: the mean over b pairs.
+
+    All four: (b,), log-probabilities of whole answers, by the model and by the reference.
+    """
+    ### BEGIN SOLUTION
+    margin = (chosen - chosen_reference) - (rejected - rejected_reference)
+    return -F.logsigmoid(beta * margin).mean()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_preference_loss", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(preference_loss)
+
+# %% [markdown]
+# To make pairs, the model answers 300 questions eight times each. Where one of the eight is exactly the sum and another
+# is not, they are a pair. For every question, the first of each kind is taken.
+
+# %% tags=["hide-input"]
+def sampled(model, questions, samples, seed):
+    """Questions with answers that the model samples: ids (b · samples, t), is_answer, and the sums."""
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(train_pairs), generator=generator)[:questions].tolist()
+    pairs = [train_pairs[i] for i in order for _ in range(samples)]
+    asked = torch.tensor([sums.question(*pair) for pair in pairs])
+    written = write_answers(model, asked, 9, sums.END, generator=generator)
+    is_answer = torch.cat([torch.zeros_like(asked, dtype=torch.bool), until_end(written, sums.END)], dim=1)
+    return torch.cat([asked, written], dim=1), is_answer, [str(a + b) for a, b in pairs]
+
+def pairs_of(model):
+    """Ids and is_answer of the chosen answers, and of the rejected ones."""
+    written, inside, right = sampled(model, 300, 8, seed=1000)
+    exact = torch.tensor([sums.text_of(row) == sum_
+                          for row, sum_ in zip(written[:, sums.QUESTION:].tolist(), right)]).view(300, 8)
+    mixed = exact.any(dim=1) & ~exact.all(dim=1)
+    if not mixed.any():    # a model that has learned nothing yet
+        mixed[:] = True
+    first = torch.arange(300)[mixed] * 8
+    good, bad = (first + kind[mixed].int().argmax(dim=1) for kind in (exact, ~exact))
+    return (written[good], inside[good]), (written[bad], inside[bad])
+
+# %%
+chosen, rejected = pairs_of(on_answers)
+for k in range(3):
+    print("chosen:", sums.text_of(chosen[0][k, sums.QUESTION:].tolist()).ljust(10),
+          "rejected:", sums.text_of(rejected[0][k, sums.QUESTION:].tolist()))
+
+def log_p(model, answers, some):
+    return answer_log_probability(model(answers[0][some]), answers[0][some], answers[1][some])
+
+everything = torch.arange(len(chosen[0]))
+with torch.no_grad():
+    reference = log_p(on_answers, chosen, everything), log_p(on_answers, rejected, everything)
+
+preferring = copy.deepcopy(on_answers)
+optimiser = torch.optim.Adam(preferring.parameters(), lr=1e-4)
+generator = torch.Generator().manual_seed(0)
+for step in progress(range(40), "DPO"):
+    some = torch.randint(len(everything), (32,), generator=generator)
+    loss = preference_loss(log_p(preferring, chosen, some), log_p(preferring, rejected, some),
+                           reference[0][some], reference[1][some], beta=1.0)
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(preferring.parameters(), 1.0)
+    optimiser.step()
+print("before:", measure(on_answers))
+print("after: ", measure(preferring))
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the number of steps on pairs, 0 to 40, two lines each: DPO and chosen answers alone. Left, hedged answers: both fall from about a quarter to less than half of it. Right, exact match: both rise; the chosen answers alone end above DPO."}}
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
+at_start = {what: [run[-1] for run in curve("answer", what)[1]] for what in ("hedged", "exact", "named")}
+
+def from_start(part, what, x="step"):
+    """The same curve, beginning with the model that all three start from."""
+    xs, runs = curve(part, what, x)
+    return [0, *xs], [[first, *run] for first, run in zip(at_start[what], runs)]
+
+names = {"DPO": "DPO", "chosen answers alone": "chosen"}
+for ax, what, title in zip(axes, ("hedged", "exact"), ("Hedged answers disappear", "Exact match rises")):
+    plots.curves({name: from_start(part, what) for name, part in names.items()}, "step",
+                 "share of answers", title=title, ax=ax)
+    ax.set_ylim(0)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. The control is the loss of exercise 1
+# on the chosen answers alone, from the same start and with the same batches, rate and number of steps.
+#
+# </div>
+#
+# **The preference removes most of the hedging that imitation had learned.** But so does the control, which never sees a
+# rejected answer, and it ends ahead in exact match with each seed. Here the chosen answers are perfect, and perfect
+# answers can be imitated. A preference is needed where the chosen answer is only the better of two.
+#
+# ## Whether a program says that it is right
+#
+# Some answers need no human judge. A program can add. A **reward** is a number for an answer, and a reward that a
+# program checks needs neither demonstrations nor preferences, only questions.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `exact_match`** &nbsp; ★★☆ · 6 minutes · 2 points
+#
+# Return 1 for each answer that is exactly the right one and ends, else 0, as float32. What follows the first `end` in a
+# row does not count. An answer that never ends earns 0, and so does one whose right answer does not fit into the row.
+#
+# <details><summary>Hint: three conditions</summary>
+#
+# Row by row: there is room for the right tokens and an end; the tokens agree; the end follows at once. No right answer
+# contains `end`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "exact_match", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def exact_match(written, right, end):
+    """The reward of each answer, 1 or 0: (b,), float32.
+
+    written: (b, t), ids that a model wrote. right: b tensors of ids, without `end`. end: an id.
+    """
+    ### BEGIN SOLUTION
+    rewards = torch.zeros(len(written), device=written.device)
+    for row, ids in enumerate(right):
+        k = len(ids)
+        if k < written.shape[1] and torch.equal(written[row, :k], ids) and written[row, k] == end:
+            rewards[row] = 1.0
+    return rewards
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_exact_match", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(exact_match)
+
+# %% [markdown]
+# A reward has no gradient: it is the result of sampling and of a program. A **policy gradient** gets around that. It
+# makes the tokens of good answers more probable, and those of bad ones less. Good means better than expected, and the
+# **advantage** says by how much. In group-relative policy optimisation (GRPO), what is expected comes from the model
+# itself: it answers each question several times, and each answer is compared with its group ([Shao et al.,
+# 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `all_right`** &nbsp; 1 minute · no points
+#
+# All eight answers to a question are right. What does the question teach in this step?
+#
+# - **A.** All eight answers become more probable.
+# - **B.** Nothing is made less probable, and the most probable answer gains a little.
+# - **C.** Nothing at all.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "all_right", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+all_right = "C"
+### STUDENT GETS
+# all_right = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `advantages`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Subtract from each reward the mean of its group, and divide by the group's standard deviation, the root of the mean
+# square (not divided by one less). A group is a row. Where all rewards of a group are equal, whatever they are, its
+# advantages are 0. Add nothing to the deviation. There may be one sample per question.
+#
+# <details><summary>Hint 1: a group without spread</summary>
+#
+# 0 divided by 0 is NaN. `torch.where` chooses between two results, entry by entry.
+#
+# </details>
+# <details><summary>Hint 2: seven times 0.1</summary>
+#
+# Print the mean of seven rewards of 0.1 and subtract 0.1. How can you tell that rewards are equal without a mean?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "advantages", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def advantages(rewards):
+    """Each reward relative to its group: (questions, samples).
+
+    rewards: (questions, samples).
+    """
+    ### BEGIN SOLUTION
+    away = rewards - rewards.mean(dim=-1, keepdim=True)
+    deviation = away.square().mean(dim=-1, keepdim=True).sqrt()
+    alike = rewards.amax(dim=-1, keepdim=True) == rewards.amin(dim=-1, keepdim=True)
+    return torch.where(alike, 0.0, away / torch.where(alike, 1.0, deviation))
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_advantages", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(advantages)
+
+# %%
+rewards = torch.tensor([[1.0, 0, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1, 1]])
+for row in advantages(rewards).tolist():
+    print("  ".join(f"{x:5.2f}" for x in row))
+
+# %% nbgrader={"grade": true, "grade_id": "check_all_right", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("all_right", all_right)
+
+# %% [markdown]
+# The rare right answer gets the largest advantage, and the rare wrong one the most negative.
+#
+# Answers are expensive to sample, so a batch may serve for several steps, while the model moves away from the one that
+# wrote them. The **ratio** of both probabilities, $r = \pi / \pi_{\text{old}}$, corrects for that, token by token. It
+# is clipped, so that no token gains from moving too far. A **KL penalty** draws the model back to the reference. With
+# advantage A of the answer, a token's loss is
+#
+# $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
+# + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
+#
+# The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html): never negative, and in
+# the mean over samples of the model the KL divergence from the reference.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
+#
+# Write this loss: average over the tokens of each answer, then over the answers. You get log-probabilities of tokens,
+# an advantage for each answer, and which tokens belong to the answer; every answer has at least one. What the other
+# positions hold does not count.
+#
+# <details><summary>Hint 1: from logarithms</summary>
+#
+# The ratio of two probabilities is the exponential of a difference. Give the advantages an axis for the tokens.
+#
+# </details>
+# <details><summary>Hint 2: two signs by hand</summary>
+#
+# Take ε = 0.5 and r = 2. With A = 1, the two products are 2 and $1 + ε$. With A = −1 both change sign. Which one is the
+# minimum?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "policy_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0):
+    """The clipped policy loss with a penalty, one number: mean over an answer's tokens, then over answers.
+
+    new, old, reference: (b, t), log-probabilities of the tokens by the model, by the one that wrote
+    the answers, and by the reference. advantage: (b,). is_answer: (b, t), booleans.
+    """
+    ### BEGIN SOLUTION
+    ratio, advantage = (new - old).exp(), advantage[:, None]
+    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - epsilon, 1 + epsilon) * advantage)
+    away = reference - new
+    loss = beta * (away.exp() - away - 1) - gain
+    return ((loss * is_answer).sum(dim=-1) / is_answer.sum(dim=-1)).mean()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_policy_loss", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(policy_loss)
+
+# %% [markdown]
+# Now the whole loop. Each step samples eight answers to each of 16 questions, and takes one gradient step on them. So
+# the ratio is 1 here. The penalty is switched off.
+
+# %%
+def reinforce(model, reward, what, steps=40):
+    """reward: a function of an answer's text and of the sum, as a text."""
+    optimiser = torch.optim.Adam(model.parameters(), lr=3e-4)
+    for step in progress(range(steps), what):
+        ids, inside, right = sampled(model, 16, 8, seed=10_000 + step + 1)
+        worth = advantages(reward(ids[:, sums.QUESTION:], right).view(16, 8)).flatten()
+        new = token_log_probabilities(model(ids), ids)
+        old = new.detach()
+        loss = policy_loss(new, old, old, worth, inside[:, 1:])
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+    return model
+
+def strict(written, right):
+    return exact_match(written, [torch.tensor(sums.ids_of(int(sum_))) for sum_ in right], sums.END)
+
+policy = reinforce(copy.deepcopy(on_answers), strict, "policy")
+print("before:", measure(on_answers))
+print("after: ", measure(policy))
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: policy with reward, and further demonstrations. Left, exact match: both rise from the same point, and their bands overlap. Right, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter."}}
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
+names = {"policy with reward": "policy", "further demonstrations": "further"}
+for ax, what, title in zip(axes, ("exact", "hedged"),
+                           ("Exact match rises with both", "Only the reward ends the hedging")):
+    plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
+                 "processor seconds", "share of answers", title=title, ax=ax)
+    ax.set_ylim(0)
+plt.show()
+for name, part in names.items():
+    greedy = ", ".join(f"{run[-1]:.0%}" for run in curve(part, "greedy")[1])
+    print(f"most probable answer exact, {name:>22}: {greedy}, by seed")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. The control goes on with the
+# demonstrations, with the loss of exercise 1, from the same start and for about the same time.
+#
+# </div>
+#
+# **The reward ends what demonstrations keep teaching: the hedging.** It does so without a single answer that anybody
+# wrote, from questions and a program. But adding itself is learned faster from demonstrations, as the most probable
+# answers show with each seed. A demonstration names the right token at each place; a reward is one bit for a whole
+# answer. Much of the gain in exact match is the lost hedging.
+#
+# ## A reward with a hole
+#
+# Programs that check answers are often lenient: they look for the right result anywhere in the text. What follows if
+# the reward is 1 for every answer that *names* the sum?
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `hole`** &nbsp; 1 minute · no points
+#
+# Training goes on with this reward, from the same start. The reward rises. What does exact match do?
+#
+# - **A.** It rises too: to name the sum, one has to know it.
+# - **B.** It falls.
+# - **C.** It follows the strict reward's curve, a little lower.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "hole", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+hole = "B"
+### STUDENT GETS
+# hole = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+def lenient(written, right):
+    texts = [sums.text_of(row) for row in written.tolist()]
+    return torch.tensor([float(sum_ in text) for text, sum_ in zip(texts, right)])
+
+hacker = reinforce(copy.deepcopy(on_answers), lenient, "lenient reward")
+print("before:", measure(on_answers))
+print("after: ", measure(hacker))
+ids_, _, right = sampled(hacker, 4, 1, seed=3)
+for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
+    print(f"sum {sum_}: {sums.text_of(row)}")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Shares against policy steps, 0 to 40, for training with the lenient reward. The share of answers that name the sum rises. The share that is exact falls to a small part of what it was. The share of hedged answers rises from about a quarter to most."}}
+names = {"names the sum (the reward)": "named", "exact match": "exact", "hedged": "hedged"}
+plots.curves({name: from_start("hole", what) for name, what in names.items()}, "step", "share of answers",
+             title="The reward rises, and exact match falls")
+plt.ylim(0)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. Same start, same loop and same rate
+# as with the strict reward; only the reward differs.
+#
+# </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_hole", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("hole", hole)
+
+# %% [markdown]
+# **The model finds the hole: two guesses are paid more often than one.** This is **reward hacking**. The strict reward
+# in the same loop removes hedging, so it is the reward, and not the loop, that makes the difference. Nothing in the
+# reward's own curve gives it away; it takes a second instrument.
+#
+# ## What you can do now
+#
+# You can say what a loss looks at, and with what consequence: every token, the answer, a pair, or a sample with a
+# reward. You can write each of them, and you know what each imitates: the demonstrators, the judge, or the program.
+#
+# **Two questions to think about**
+#
+# <details><summary>1. Why does DPO need a reference, and what would the loss do without it?</summary>
+#
+# Without it, only the difference of the two log-probabilities counts, however it was at the start. With it, β sets the
+# price of moving away from where the model began.
+#
+# </details>
+# <details><summary>2. Would the KL penalty have closed the hole?</summary>
+#
+# It makes each step away from the start cost something, so it slows the hacking down. The answer that is paid best
+# stays the hedged one. To close the hole, change the reward.
+#
+# </details>
+#
+# **Further reading**
+#
+# - **[Shao et al., *DeepSeekMath*, 2024](https://arxiv.org/abs/2402.03300)**, section 4.1: advantages from groups; section
+#   5.2 sees all three of this lesson's losses as one.
+# - [Ouyang et al., *Training language models to follow instructions with human feedback*,
+#   2022](https://arxiv.org/abs/2203.02155), section 3: demonstrations, comparisons, and a reward model in place of DPO.
+# - [Rafailov et al., *Direct preference optimization*, 2023](https://arxiv.org/abs/2305.18290), section 4: why the
+#   reference appears in the loss.
+# - [Liu et al., *Understanding R1-Zero-like training*, 2025](https://arxiv.org/abs/2503.20783): what the division by the
+#   deviation, and by the length, does to GRPO.
+#
+# **Next:** [lesson 21, *Cheaper answers*](../21_cheaper_answers/21_cheaper_answers.ipynb)

@@ -1,0 +1,139 @@
+"""Lesson 20: its stored outputs and its record say what its prose says, and its parts agree with PyTorch's own."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from lesson_harness import printed
+
+from helpers.authoring.build.lesson_source import sources
+from helpers.data.recorded import recorded
+from helpers.data.toy import sums
+from helpers.exercises import load_lesson
+from helpers.parts import answering
+
+SOURCE = sources(["20_answering"])[0]
+LESSON = load_lesson("20_answering")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def some(b=3, t=7, n=5):
+    generator = torch.Generator().manual_seed(20)
+    logits = torch.randn(b, t, n, dtype=torch.float64, generator=generator)
+    ids = torch.randint(n, (b, t), generator=generator)
+    return logits, ids, torch.arange(t).expand(b, t) >= torch.tensor([[2], [4], [6]])
+
+
+def test_the_loss_on_answers_is_pytorchs_with_the_others_ignored():
+    logits, ids, is_answer = some()
+    targets = ids.masked_fill(~is_answer, -100)[:, 1:]
+    expected = F.cross_entropy(logits[:, :-1].flatten(0, 1), targets.flatten())
+    torch.testing.assert_close(answering.answer_loss(logits, ids, is_answer), expected)
+
+
+def test_the_log_probability_of_an_answer_is_the_sum_over_all_answers_in_the_vocabularys_power():
+    """Over all answers of two tokens the probabilities add up to 1."""
+    logits, ids, _ = some(b=1, t=3, n=4)
+    first, second = torch.cartesian_prod(torch.arange(4), torch.arange(4)).T
+    rows = torch.stack([ids[0, 0].expand(16), first, second], dim=1)
+    is_answer = torch.tensor([[False, True, True]]).expand(16, 3)
+    total = answering.answer_log_probability(logits.expand(16, 3, 4), rows, is_answer).exp().sum()
+    assert total.item() == pytest.approx(1)
+
+
+def test_a_packed_row_has_the_mask_of_blocks():
+    ids, positions, mask = answering.pack([torch.tensor([5, 6]), torch.tensor([7, 8, 9])])
+    assert ids.tolist() == [5, 6, 7, 8, 9] and positions.tolist() == [0, 1, 0, 1, 2]
+    assert torch.equal(mask, torch.block_diag(torch.ones(2, 2).tril(), torch.ones(3, 3).tril()).bool())
+
+
+def test_the_preference_loss_is_a_binary_cross_entropy_of_the_margin():
+    chosen, rejected, a, b = torch.randn(4, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    expected = F.binary_cross_entropy_with_logits(0.3 * (chosen - a - rejected + b), torch.ones(9).double())
+    torch.testing.assert_close(answering.preference_loss(chosen, rejected, a, b, 0.3), expected)
+
+
+def test_the_penalty_is_the_kl_divergence_in_the_mean():
+    """Over all tokens, weighted by the model's probabilities, in 64 bits."""
+    p, q = (torch.randn(2, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))).log_softmax(dim=-1)
+    each = [
+        answering.policy_loss(
+            new.view(1, 1), new.view(1, 1), ref.view(1, 1), torch.zeros(1), torch.ones(1, 1).bool(), beta=1
+        )
+        for new, ref in zip(p, q, strict=True)
+    ]
+    kl = F.kl_div(q, p, log_target=True, reduction="sum")
+    torch.testing.assert_close((torch.stack(each) * p.exp()).sum(), kl)
+
+
+def test_at_a_ratio_of_one_the_gradient_is_that_of_weighted_log_probabilities():
+    new = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(3)).requires_grad_()
+    worth, inside = torch.tensor([1.0, -2.0, 0.5]).double(), torch.arange(4) < torch.tensor([[4], [2], [1]])
+    loss = answering.policy_loss(new, new.detach(), new.detach(), worth, inside)
+    expected = -worth[:, None] * inside / inside.sum(dim=-1, keepdim=True) / 3
+    torch.testing.assert_close(torch.autograd.grad(loss, new)[0], expected)
+
+
+def test_a_group_of_equal_fractions_has_no_advantages():
+    assert answering.advantages(torch.full((2, 7), 0.1)).tolist() == [[0.0] * 7] * 2
+    assert LESSON.prediction("all_right").truth == "C"
+    worth = answering.advantages(torch.tensor([[1.0, 0, 0, 0]]))[0]
+    assert worth[0].item() == pytest.approx(math.sqrt(3))
+
+
+def test_three_demonstrations_in_ten_hedge_and_all_name_the_sum():
+    train, held_out = sums.pairs()
+    assert not set(train) & set(held_out) and len(held_out) == 500
+    ids, is_text, is_answer = sums.demonstrations(train, torch.Generator().manual_seed(0))
+    texts = [sums.text_of(row[sums.QUESTION :]) for row in ids.tolist()]
+    assert np.mean(["or" in text for text in texts]) == pytest.approx(0.3, abs=0.03)
+    assert all(str(a + b) in text.split(" or ") for (a, b), text in zip(train, texts, strict=True))
+    assert (is_answer & ~is_text).sum() == 0 and (is_answer & (ids == sums.END)).any(dim=1).float().mean() > 0.99
+
+
+def at_the_end(part, what):
+    """By seed."""
+    points = recorded("answering")["result"]["looks"]
+    return np.array([[p[what] for p in points if p["part"] == part and p["seed"] == seed][-1] for seed in range(3)])
+
+
+def test_the_mask_raises_exact_match_with_every_seed():
+    assert min(at_the_end("answer", "exact")) > max(at_the_end("whole", "exact"))
+    assert 1.7 < np.mean(at_the_end("answer", "exact")) / np.mean(at_the_end("whole", "exact")) < 2.5
+
+
+def test_preferences_and_chosen_answers_both_end_the_hedging():
+    start = at_the_end("answer", "hedged")
+    for part in ("DPO", "chosen"):
+        assert all(at_the_end(part, "hedged") < start / 2)
+        assert all(at_the_end(part, "exact") > at_the_end("answer", "exact"))
+
+
+def test_only_the_reward_ends_the_hedging_and_demonstrations_teach_adding_faster():
+    assert all(at_the_end("policy", "hedged") < 0.05) and all(at_the_end("further", "hedged") > 0.2)
+    assert all(at_the_end("policy", "exact") > at_the_end("answer", "exact"))
+    assert all(at_the_end("further", "greedy") > at_the_end("policy", "greedy"))
+    seconds = at_the_end("policy", "used") / at_the_end("further", "used")
+    assert all((seconds > 0.7) & (seconds < 1.4)), "about equal time"
+
+
+def test_the_hole_is_found_with_every_seed():
+    assert LESSON.prediction("hole").truth == "B"
+    assert all(at_the_end("hole", "named") > at_the_end("answer", "named"))
+    assert all(at_the_end("hole", "exact") < at_the_end("answer", "exact") / 2)
+    assert all(at_the_end("hole", "hedged") > 0.7)
+    before, after = re.findall(r"exact (\d+)%", printed(SOURCE, "hacker = reinforce"))
+    assert int(after) < int(before) / 2
+
+
+def test_most_of_the_loss_on_whole_texts_comes_from_questions():
+    question = int(re.search(r"question: (\d+)%", printed(SOURCE, 'parts = {"question"'))[1])
+    assert question > 50
+
+
+def test_a_packed_dialogue_gets_its_own_logits():
+    apart, across = re.findall(r"([\d.]+)$", printed(SOURCE, "packed, positions, mask"), flags=re.M)
+    assert float(apart) < 1e-4 < float(across)
