@@ -21,8 +21,8 @@ def quantize(w: torch.Tensor, bits: int, group: int | None = None) -> tuple[torc
     """Round to the nearest of 2^bits − 1 evenly spaced levels, symmetric about 0.
 
     w: (..., i), floating point. bits: 2 to 8. group: how many numbers of a row share a scale, a divisor of i; the whole
-    row when it is None. Returns integers (..., i), int8, from −m to m with m = 2^(bits−1) − 1, and scales (..., i/group):
-    each is the largest magnitude of its group divided by m, and 1 where the group is all zeros.
+    row when it is None. Returns integers (..., i), int8, from −m to m with m = 2^(bits−1) − 1, and scales
+    (..., i/group): each is the largest magnitude of its group divided by m, and 1 where the group is all zeros.
     """
     levels = 2 ** (bits - 1) - 1
     parts = w.unflatten(-1, (-1, group or w.shape[-1]))  # (..., i/group, group)
@@ -78,7 +78,7 @@ def mixed_linear(x: torch.Tensor, w: torch.Tensor, threshold: float = 6.0) -> to
 
 @torch.no_grad()
 def with_matrices(model: GPT2, change: Callable[[torch.Tensor], torch.Tensor]) -> GPT2:
-    """A copy of a GPT-2 in which each matrix of the blocks, (o, i), is replaced by change(matrix), of the same shape."""
+    """A copy of a GPT-2 in which change(matrix), of the same shape, replaces each matrix of the blocks, (o, i)."""
     model = copy.deepcopy(model)
     for layer in model.modules():
         if isinstance(layer, Conv1D):  # it stores its matrix as (i, o)
@@ -87,7 +87,7 @@ def with_matrices(model: GPT2, change: Callable[[torch.Tensor], torch.Tensor]) -
 
 
 def rounded(w: torch.Tensor, bits: int, group: int | str | None = None) -> torch.Tensor:
-    """A matrix after rounding. group: as of `quantize`, or "tensor" for a single scale. w: (o, i), which is returned."""
+    """A matrix after rounding, (o, i). group: as of `quantize`, or "tensor" for a single scale. w: (o, i)."""
     rows = w.reshape(1, -1) if group == "tensor" else w
     size = None if isinstance(group, str) else group
     return dequantize(*quantize(rows, bits, size)).reshape(w.shape)

@@ -16,7 +16,12 @@ def speculative_round() -> Sheet:
         sheet.arrow((x, 67), (x, 104))
     sheet.arrow((38, 67), (38, 104))
     sheet.box(178, 122, 336, 36, "orange", 14, "one pass of the large model")
-    verdicts = (("green", "*x*_{1}", "kept"), ("green", "*x*_{2}", "kept"), ("orange", "new", "refused"), ("empty", "", ""))
+    verdicts = (
+        ("green", "*x*_{1}", "kept"),
+        ("green", "*x*_{2}", "kept"),
+        ("orange", "new", "refused"),
+        ("empty", "", ""),
+    )
     for x, (kind, token, word) in zip(places, verdicts, strict=True):
         sheet.arrow((x, 140), (x, 177))
         sheet.box(x, 192, width, 30, kind, words=token)
