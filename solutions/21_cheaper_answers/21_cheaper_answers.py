@@ -218,7 +218,7 @@ print(f"{w.nbytes:,} bytes as float32; {packed.nbytes + 2 * scales.numel():,} by
 # More scales cost memory too: a scale of 16 bits for each group of 32 adds half a bit to each weight. Do they pay? The
 # figure counts all bytes of the blocks' matrices, scales included.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. Further left the line of one scale a matrix rises first and steepest, that of groups last."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which stay close to each other."}}
 ways = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
 series, table = {}, {}
 for name, group in ways.items():
@@ -229,7 +229,7 @@ for name, group in ways.items():
         table[name, bits] = loss
     series[name] = tuple(zip(*points))
 plots.curves(series, "size of the blocks' matrices (kB)", "bits per byte, held out",
-             landmarks={"32 bits": coarse[32]}, title="More scales are worth their bytes")
+             landmarks={"32 bits": coarse[32]}, title="A scale for each row is nearly free")
 plt.show()
 for bits in (4, 3):
     print(f"{bits} bits:", ", ".join(f"{name} {table[name, bits]:.3f}" for name in ways))
@@ -243,8 +243,9 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 #
 # </div>
 #
-# **With a scale for each group, 4 bits are enough to stay close to the whole model.** What is left can be lowered
-# further: [GPTQ](https://arxiv.org/abs/2210.17323) (Frantar et al., 2022, section 3) rounds one column after another,
+# **A scale for each row costs next to nothing and gains most.** Groups of 32 lower the loss again with the same number of
+# bits, but their half a bit for each weight could have been spent otherwise: by size, their line is hardly below that of
+# rows. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323) (Frantar et al., 2022, section 3) rounds one column after another,
 # and changes the columns that are still to come so that the layer's outputs stay nearly the same.
 
 # %% [markdown]
@@ -397,9 +398,8 @@ for name, model in (("the pocket model", pocket), ("with two outlier features", 
 
 # %% [markdown]
 # **Without outliers 8 bits for everything cost almost nothing; two outlier features are enough to spoil them, and the
-# split repairs it.** In the first line the three agree to the third digit. In the second the function is the same, and
-# only the sizes of two features differ. Here the outliers were put in; that large models have them is the paper's
-# finding.
+# split repairs it.** In both lines the function of the unrounded model is the same; only the sizes of two features
+# differ. Here the outliers were put in. That large models have them is the paper's finding.
 
 # %% [markdown]
 # ## The other half: the cache
@@ -449,7 +449,7 @@ def cache_bytes(t, groups, d, windows, bits=16):
 # %% nbgrader={"grade": true, "grade_id": "check_cache_bytes", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(cache_bytes)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth follows the third at first, bends, and ends far below it. A dotted line marks the weights; the first line crosses it, the last stays below."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it in the middle, the second just reaches it at the right, the others stay below."}}
 lengths = [1024 * 2 ** k for k in range(8)]
 full, partly = [None] * 32, ([1024] * 3 + [None]) * 8
 kinds = {"32 groups, 16 bits": (32, full, 16), "8 groups, 16 bits": (8, full, 16),
@@ -457,7 +457,9 @@ kinds = {"32 groups, 16 bits": (32, full, 16), "8 groups, 16 bits": (8, full, 16
 plots.curves({name: (lengths, [cache_bytes(t, groups, 128, kept, bits) / 1e9 for t in lengths])
               for name, (groups, kept, bits) in kinds.items()},
              "positions", "size of the cache (GB)", log="xy", landmarks={"the weights, 16 bits": 16},
-             named_at="left", title="Three savings on one cache")
+             title="Three savings on one cache")
+plt.ylim(top=3000)
+plt.legend(loc="upper left")
 plt.show()
 for name, (groups, kept, bits) in kinds.items():
     size = cache_bytes(131_072, groups, 128, kept, bits) / 1e9
@@ -471,8 +473,7 @@ for name, (groups, kept, bits) in kinds.items():
 #
 # </div>
 #
-# **In a long chat the cache costs more than the weights, unless something is done about it.** The three savings
-# multiply. Groups and windows have to be trained in; fewer bits can come afterwards.
+# **In a long chat the cache of a single text can be larger than the weights.** The three savings multiply. Groups and windows have to be trained in; fewer bits can come afterwards.
 
 # %% [markdown]
 # ## Guess, and check
@@ -547,7 +548,7 @@ check(accept)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
 generator = torch.Generator().manual_seed(3)
-p, q = (torch.randn(8, generator=generator).mul(1.2).softmax(dim=-1).double() for _ in range(2))
+p, q = ((1.2 * torch.randn(8, generator=generator)).double().softmax(dim=-1) for _ in range(2))
 keep, rest = accept(p, q)
 refused = 1 - (q * keep).sum()
 comes_out = q * keep + refused * rest
@@ -677,7 +678,7 @@ check.prediction("same_seed", same_seed)
 # blocks of four, with its own output layer; and **prompt lookup**, which copies what followed the last time that the
 # text's end was in it, and computes nothing.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8, for three drafts. The model in 4 bits is highest and rises throughout; its first two blocks are in the middle and flatten; prompt lookup is lowest and nearly flat, just above 1."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8, for three drafts. The model in 4 bits is highest and rises throughout. Its first two blocks and prompt lookup stay between 1 and 2, prompt lookup lower; both hardly change with k."}}
 class Counted:
     """A model that counts its passes."""
 
@@ -730,8 +731,8 @@ print(f"prompt lookup: {per_pass['prompt lookup', 4]:.1f} tokens per pass with k
 # Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc, and the draft
 # pays only if it writes more tokens than that. Rounded weights are read in a fraction of the time where reading decides.
 # On this CPU they are multiplied as float32: c is 1, and the best draft of the figure is the slowest. Prompt lookup has
-# c = 0. What it gains on repetitive text is measured by `make bench` and in [Measured
-# further](../../site/further.md#lesson-21).
+# c = 0; what it gains at lower temperatures is in [Measured further](../../site/further.md#lesson-21), and in seconds in
+# `make bench`.
 
 # %% [markdown]
 # ## What you can do now

@@ -14,7 +14,7 @@ from helpers.parts import gpt2, quantized, speculative
 from helpers.parts.cache import cache_bytes
 
 LESSON = load_lesson("21_cheaper_answers")
-SOURCE = sources("21_cheaper_answers")[0]
+SOURCE = sources(["21_cheaper_answers"])[0]
 
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 8])
