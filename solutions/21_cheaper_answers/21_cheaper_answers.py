@@ -9,12 +9,13 @@
 #
 # *Fewer bits, fewer passes*
 #
-# To write one token, a model reads all of its weights once. A model of 8 billion weights in 16 bits reads 16 GB, and so
-# a memory that delivers 100 GB a second cannot write more than 100/16 ≈ 6 tokens a second, however fast the processor
-# is. What can be saved without changing the answer?
+# To write one token, a model reads all of its weights once. A model of 8 billion weights in 16 bits reads 16 GB, and
+# so a memory that delivers 100 GB a second cannot write more than 100/16 ≈ 6 tokens a second, however fast the
+# processor is. What can be saved without changing the answer?
 #
-# There are two ways. **Quantisation** stores each weight in fewer bits, and changes the model a little; you will see how
-# little. **Speculative decoding** reads the weights less often, and you will prove that it changes nothing at all.
+# There are two ways. **Quantisation** stores each weight in fewer bits, and changes the model a little; you will see
+# how little. **Speculative decoding** reads the weights less often, and you will prove that it changes nothing at
+# all.
 #
 # | | |
 # |---|---|
@@ -23,10 +24,10 @@
 # | **It takes** | about 85 minutes: seven exercises, 26 points, and two predictions |
 # | **It computes** | for seconds in each cell, about a minute in all |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, d width of a head, n vocabulary.
-# A matrix of weights is (o, i), o outputs and i inputs. New letters are k, the number of drafted tokens, and p and q,
-# the probabilities of the large model and of the draft. Parts whose names begin with `finished_` are for the exercises
-# that build on them. What every check asks is on [the page for students](../../site/students.md).
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, d width of a head, n
+# vocabulary. A matrix of weights is (o, i), o outputs and i inputs. New letters are k, the number of drafted tokens,
+# and p and q, the probabilities of the large model and of the draft. Parts whose names begin with `finished_` are for
+# the exercises that build on them. What every check asks is on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -55,8 +56,8 @@ check = start("21_cheaper_answers")
 # ## One scale is too few
 #
 # The pocket GPT-2 of lesson 12 has read the source of Python's standard library. Modules that it has not read measure
-# it, in [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one number, its
-# **scale**, and rounds to whole numbers. With 4 bits these run from −7 to 7.
+# it, in [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one number,
+# its **scale**, and rounds to whole numbers. With 4 bits these run from −7 to 7.
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
@@ -106,8 +107,8 @@ plt.show()
 #
 # **Eight bits cost nothing that can be seen, and with three the model loses its language.** The largest weight of a
 # matrix sets the step for all others, and most of them are much smaller. So give each row a scale of its own, or each
-# **group**: a stretch of g numbers of a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer of
-# a weight w in it are
+# **group**: a stretch of g numbers of a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer
+# of a weight w in it are
 #
 # $$s = \frac{\max |w|}{m}, \qquad \mathrm{integer}(w) = \mathrm{round}(w / s) .$$
 
@@ -116,9 +117,9 @@ plt.show()
 #
 # **Exercise 1 · `quantize`** &nbsp; ★★☆ · 9 minutes · 4 points
 #
-# Round each group of `group` consecutive numbers of a row with a scale of its own; without `group` a row is one group.
-# There may be any number of leading axes. The largest magnitude of a group becomes m or −m. A group of zeros has scale
-# 1 and integers 0.
+# Round each group of `group` consecutive numbers of a row with a scale of its own; without `group` a row is one
+# group. There may be any number of leading axes. The largest magnitude of a group becomes m or −m. A group of zeros
+# has scale 1 and integers 0.
 #
 # What every check in this lesson asks: new tensors are on the device of the input, and inputs stay unchanged.
 #
@@ -156,8 +157,8 @@ def quantize(w, bits, group=None):
 check(quantize)
 
 # %% [markdown]
-# A group of 4-bit integers saves nothing while each integer takes a byte. So two are stored in one byte, each in a half,
-# a **nibble**.
+# A group of 4-bit integers saves nothing while each integer takes a byte. So two are stored in one byte, each in a
+# half, a **nibble**.
 
 # %% [markdown]
 # <div class="card">
@@ -165,8 +166,8 @@ check(quantize)
 # **Exercise 2 · `pack_nibbles`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Put two 4-bit integers, from −8 to 7, into each byte: numbers 0 and 1 of a row into the first, 2 and 3 into the
-# second, and so on. The first of a pair goes into the low half. Negative numbers are in two's complement: −1 is 1111. A
-# row has an even length, which may be 0.
+# second, and so on. The first of a pair goes into the low half. Negative numbers are in two's complement: −1 is 1111.
+# A row has an even length, which may be 0.
 #
 # <details><summary>Hint 1: what a byte of −3 looks like</summary>
 #
@@ -198,8 +199,8 @@ check(pack_nibbles)
 # %% [markdown]
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
-# Negative numbers are where packing goes wrong. Keras shifted nibbles as int8: a negative number, moved by four bits, no
-# longer fits, and on a TPU the weights came out corrupted ([pull request
+# Negative numbers are where packing goes wrong. Keras shifted nibbles as int8: a negative number, moved by four bits,
+# no longer fits, and on a TPU the weights came out corrupted ([pull request
 # 22338](https://github.com/keras-team/keras/pull/22338)).
 #
 # </details>
@@ -215,8 +216,8 @@ print(f"{w.nbytes:,} bytes as float32; {packed.nbytes + 2 * scales.numel():,} by
 # %% [markdown]
 # ## What a scale is worth
 #
-# More scales cost memory too: a scale of 16 bits for each group of 32 adds half a bit to each weight. Do they pay? The
-# figure counts all bytes of the blocks' matrices, scales included.
+# More scales cost memory too: a scale of 16 bits for each group of 32 adds half a bit to each weight. Do they pay?
+# The figure counts all bytes of the blocks' matrices, scales included.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which stay close to each other."}}
 ways = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
@@ -243,17 +244,18 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 #
 # </div>
 #
-# **A scale for each row costs next to nothing and gains most.** Groups of 32 lower the loss again with the same number of
-# bits, but their half a bit for each weight could have been spent otherwise: by size, their line is hardly below that of
-# rows. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323) (Frantar et al., 2022, section 3) rounds one column after another,
-# and changes the columns that are still to come so that the layer's outputs stay nearly the same.
+# **A scale for each row costs next to nothing and gains most.** Groups of 32 lower the loss again with the same
+# number of bits, but their half a bit for each weight could have been spent otherwise: by size, their line is hardly
+# below that of rows. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323)
+# (Frantar et al., 2022, section 3) rounds one column after another, and changes the columns that are still to come so
+# that the layer's outputs stay nearly the same.
 
 # %% [markdown]
 # ## Products of integers
 #
 # So far only weights are rounded, and every product is one of floating-point numbers. If the inputs of a layer are
-# integers too, the whole product can be computed with integers, which takes less energy and less time on hardware that
-# has units for it. Activations are not known beforehand, so each vector gets its scale when it arrives:
+# integers too, the whole product can be computed with integers, which takes less energy and less time on hardware
+# that has units for it. Activations are not known beforehand, so each vector gets its scale when it arrives:
 #
 # $$y_o \approx s_x\, s_o \sum_i \mathrm{integer}(x_i)\, \mathrm{integer}(w_{oi}) .$$
 
@@ -302,19 +304,19 @@ check(int8_linear)
 #
 # ## Outliers
 #
-# One large number sets the scale of its whole vector. [Dettmers et al., 2022](https://arxiv.org/abs/2208.07339) (section
-# 4) found that in models beyond some billion parameters a few features of the activations are up to 20 times as large as
-# all others, in nearly every vector. The pocket model is too small to have such **outlier features**. But they can be
-# put in without changing what it computes: multiply two features by 100 in each norm, and divide the weights that read
-# them by 100.
+# One large number sets the scale of its whole vector. [Dettmers et al., 2022](https://arxiv.org/abs/2208.07339)
+# (section 4) found that in models beyond some billion parameters a few features of the activations are up to 20 times
+# as large as all others, in nearly every vector. The pocket model shows no sign of such **outlier features**. But
+# they can be put in without changing what it computes: multiply two features by 100 in each norm, and divide the
+# weights that read them by 100.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `lost_features`** &nbsp; 1 minute · no points
 #
-# Weights and activations are rounded to 8 bits, with a scale for each vector. Two of 192 features are 100 times as large
-# as before. Which lose most, relative to their own size?
+# Weights and activations are rounded to 8 bits, with a scale for each vector. Two of 192 features are 100 times as
+# large as before. Which lose most, relative to their own size?
 #
 # - **A.** The two large ones: their steps are 100 times as large.
 # - **B.** None. Each number still has 8 bits.
@@ -342,9 +344,9 @@ print(f"mean error, relative to the mean size: the two large features {errors[fe
 check.prediction("lost_features", lost_features)
 
 # %% [markdown]
-# **LLM.int8()**, the method of the same paper (section 3.2), cuts each product in two. Features in which any vector has
-# a magnitude of 6 or more are multiplied in full precision, with the weights that read them. All others go through 8
-# bits.
+# **LLM.int8()**, the method of the same paper (section 3.2), cuts each product in two. Features in which any vector
+# has a magnitude of 6 or more are multiplied in full precision, with the weights that read them. All others go
+# through 8 bits.
 
 # %% [markdown]
 # <div class="card">
@@ -352,9 +354,9 @@ check.prediction("lost_features", lost_features)
 # **Exercise 4 · `mixed_linear`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Find the outlier features: those in which some vector of x has a magnitude of `threshold` or more, over all leading
-# axes. Multiply them exactly. The rest of x and of w is quantised to 8 bits, with a scale for each vector and for each
-# row, and goes through `finished_int8_linear`. Neither scale may be set by an outlier feature. There may be no outliers,
-# or nothing else.
+# axes. Multiply them exactly. The rest of x and of w is quantised to 8 bits, with a scale for each vector and for
+# each row, and goes through `finished_int8_linear`. Neither scale may be set by an outlier feature. There may be no
+# outliers, or nothing else.
 #
 # <details><summary>Hint 1: a mask over features</summary>
 #
@@ -364,8 +366,8 @@ check.prediction("lost_features", lost_features)
 # </details>
 # <details><summary>Hint 2: zeros instead of fewer columns</summary>
 #
-# A feature that is 0 adds nothing to a product and never sets a scale. `x.masked_fill(outlier, 0.0)` broadcasts a mask
-# (i,) over x. What has to happen to the columns of w?
+# A feature that is 0 adds nothing to a product and never sets a scale. `x.masked_fill(outlier, 0.0)` broadcasts a
+# mask (i,) over x. What has to happen to the columns of w?
 #
 # </details>
 # </div>
@@ -404,20 +406,20 @@ for name, model in (("the pocket model", pocket), ("with two outlier features", 
 # %% [markdown]
 # ## The other half: the cache
 #
-# Weights are shared by all who use a model; the [key–value cache](../../site/glossary.md#key-value-cache) is not. Each
-# layer keeps a key and a value of width d for each position and each of its heads of keys: g of them with [grouped
-# queries](../18_since_gpt2/18_since_gpt2.ipynb). For each new token all of it is read. A layer with a
-# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. And a cache can be quantised
-# like weights, with one scale for each key and for each value.
+# Weights are shared by all who use a model; the [key–value cache](../../site/glossary.md#key-value-cache) is not.
+# Each layer keeps a key and a value of width d for each position and each of its heads of keys: g of them with
+# [grouped queries](../18_since_gpt2/18_since_gpt2.ipynb). For each new token all of it is read. A layer with a
+# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. And a cache can be
+# quantised like weights, with one scale for each key and for each value.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `cache_bytes`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# How many bytes does the cache of one text take? `windows` has an entry for each layer: None for full attention, or the
-# number of positions that the layer keeps. With fewer than 16 bits each key and each value also has a scale of 16 bits.
-# The result is a number; t may be 0.
+# How many bytes does the cache of one text take? `windows` has an entry for each layer: None for full attention, or
+# the number of positions that the layer keeps. With fewer than 16 bits each key and each value also has a scale of 16
+# bits. The result is a number; t may be 0.
 #
 # <details><summary>Hint 1: positions first</summary>
 #
@@ -468,12 +470,13 @@ for name, (groups, kept, bits) in kinds.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A Llama of 8 billion parameters: 32 layers, heads of width 128. Both axes are logarithmic. Windows
-# of 1,024 positions are added in the last line. This is counted, not measured.
+# **How to read it.** A Llama of 8 billion parameters: 32 layers, heads of width 128. Both axes are logarithmic.
+# Windows of 1,024 positions are added in the last line. This is counted, not measured.
 #
 # </div>
 #
-# **In a long chat the cache of a single text can be larger than the weights.** The three savings multiply. Groups and windows have to be trained in; fewer bits can come afterwards.
+# **In a long chat the cache of a single text can be larger than the weights.** The three savings multiply. Groups and
+# windows have to be trained in; fewer bits can come afterwards.
 
 # %% [markdown]
 # ## Guess, and check
@@ -488,15 +491,15 @@ plots.diagrams.speculative_round()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** k = 4. The draft writes four tokens one by one. One pass of the large model gives its probabilities
-# at all five places. The first two tokens are kept, the third is refused and drawn anew, and what came after it is
-# thrown away: three tokens for one pass.
+# **How to read it.** k = 4. The draft writes four tokens one by one. One pass of the large model gives its
+# probabilities at all five places. The first two tokens are kept, the third is refused and drawn anew, and what came
+# after it is thrown away: three tokens for one pass.
 #
 # </div>
 #
-# When is a token kept? The text has to be distributed as if the large model had drawn it. At one place the draft draws x
-# from q, and the large model gives p. If p(x) ≥ q(x), the draft proposes x no more often than the model would: keep it.
-# Otherwise keep it with probability p(x)/q(x). What is drawn after a refusal?
+# When is a token kept? The text has to be distributed as if the large model had drawn it. At one place the draft
+# draws x from q, and the large model gives p. If p(x) ≥ q(x), the draft proposes x no more often than the model
+# would: keep it. Otherwise keep it with probability p(x)/q(x). What is drawn after a refusal?
 
 # %% [markdown]
 # <div class="card">
@@ -543,8 +546,8 @@ def accept(p, q):
 check(accept)
 
 # %% [markdown]
-# A token comes out in two ways: it is proposed and kept, or something was refused and it is drawn. With a vocabulary of
-# eight tokens all cases can be added up, so nothing has to be drawn to see the distribution:
+# A token comes out in two ways: it is proposed and kept, or something was refused and it is drawn. With a vocabulary
+# of eight tokens all cases can be added up, so nothing has to be drawn to see the distribution:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
 generator = torch.Generator().manual_seed(3)
@@ -562,8 +565,8 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Eight tokens with drawn probabilities. *Comes out* is computed from your `accept` by adding up all
-# cases, in double precision.
+# **How to read it.** Eight tokens with drawn probabilities. *Comes out* is computed from your `accept` by adding up
+# all cases, in double precision.
 #
 # </div>
 #
@@ -586,13 +589,13 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 #
 # **Exercise 7 · `speculative_generate`** &nbsp; ★★★ · 16 minutes · 6 points
 #
-# Write `count` tokens. In each round the draft, called on everything so far, proposes k tokens, one by one, each drawn
-# from its probabilities. Then one pass of the model over everything, and for each proposal in order: keep it with its
-# chance; at the first refusal draw from `rest` and end the round. If all k are kept, draw one more token from the
-# model's probabilities after the last. Both models are functions from ids (1, t) to logits (1, t, n).
+# Write `count` tokens. In each round the draft, called on everything so far, proposes k tokens, one by one, each
+# drawn from its probabilities. Then one pass of the model over everything, and for each proposal in order: keep it
+# with its chance; at the first refusal draw from `rest` and end the round. If all k are kept, draw one more token
+# from the model's probabilities after the last. Both models are functions from ids (1, t) to logits (1, t, n).
 #
-# `finished_accept` may be used. Everything random comes from `generator`. The last round may write too many tokens: cut
-# them off.
+# `finished_accept` may be used. Everything random comes from `generator`. The last round may write too many tokens:
+# cut them off.
 #
 # <details><summary>Hint 1: which row of the logits</summary>
 #
@@ -645,8 +648,8 @@ check(speculative_generate)
 #
 # **Prediction · `same_seed`** &nbsp; 1 minute · no points
 #
-# The pocket model writes 40 tokens, drawn one by one, and again with a draft, from a generator with the same seed. The
-# draft is the same model in 4 bits. The two texts
+# The pocket model writes 40 tokens, drawn one by one, and again with a draft, from a generator with the same seed.
+# The draft is the same model in 4 bits. The two texts
 #
 # - **A.** differ, though both are draws from one distribution.
 # - **B.** are the same, because the distribution is.
@@ -674,9 +677,9 @@ check.prediction("same_seed", same_seed)
 # %% [markdown]
 # ## What a draft saves
 #
-# Three drafts for the pocket model, from expensive to free: the model itself in 4 bits, with groups of 32; its first two
-# blocks of four, with its own output layer; and **prompt lookup**, which copies what followed the last time that the
-# text's end was in it, and computes nothing.
+# Three drafts for the pocket model, from expensive to free: the model itself in 4 bits, with groups of 32; its first
+# two blocks of four, with its own output layer; and **prompt lookup**, which copies what followed the last time that
+# the text's end was in it, and computes nothing.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8, for three drafts. The model in 4 bits is highest and rises throughout. Its first two blocks and prompt lookup stay between 1 and 2, prompt lookup lower; both hardly change with k."}}
 class Counted:
@@ -716,7 +719,8 @@ print(f"prompt lookup: {per_pass['prompt lookup', 4]:.1f} tokens per pass with k
 # <div class="figure-caption">
 #
 # **How to read it.** Three prompts of 48 tokens from held-out modules, 32 new tokens each, at temperature 1, one seed
-# for each point: neighbouring points differ by chance too. All texts are draws from the pocket model's own distribution.
+# for each point: neighbouring points differ by chance too. All texts are draws from the pocket model's own
+# distribution.
 #
 # </div>
 #
@@ -728,26 +732,26 @@ print(f"prompt lookup: {per_pass['prompt lookup', 4]:.1f} tokens per pass with k
 # tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1). So the acceptance rate is an
 # instrument for the first half of the lesson as well: it says how often a rounded model would draw the same token.
 #
-# Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc, and the draft
-# pays only if it writes more tokens than that. Rounded weights are read in a fraction of the time where reading decides.
-# On this CPU they are multiplied as float32: c is 1, and the best draft of the figure is the slowest. Prompt lookup has
-# c = 0; what it gains at lower temperatures is in [Measured further](../../site/further.md#lesson-21), and in seconds in
-# `make bench`.
+# Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc, and the
+# draft pays only if it writes more tokens than that. Rounded weights are read in a fraction of the time where reading
+# decides. On this CPU they are multiplied as float32: c is 1, and the best draft of the figure is the slowest. Prompt
+# lookup has c = 0; what it gains at lower temperatures is in [Measured further](../../site/further.md#lesson-21), and
+# in seconds in `make bench`.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can round a matrix with a scale for each row or group, and say what a bit costs; pack two weights into a byte; run
-# a layer on integers, and keep outliers out of it; count the bytes of a cache; and write with a draft, and show that
-# the distribution has not moved.
+# You can round a matrix with a scale for each row or group, and say what a bit costs; pack two weights into a byte;
+# run a layer on integers, and keep outliers out of it; count the bytes of a cache; and write with a draft, and show
+# that the distribution has not moved.
 #
 # **Two questions to think about**
 #
 # <details><summary>1. Weights are drawn nearly symmetrically about 0. Why is symmetric rounding a poor choice for what
 # comes out of a ReLU?</summary>
 #
-# A ReLU's outputs are never negative, so all negative integers are wasted: one bit of the few is lost. A second number
-# for each group, the integer that stands for 0, repairs it.
+# A ReLU's outputs are never negative, so all negative integers are wasted: one bit of the few is lost. A second
+# number for each group, the integer that stands for 0, repairs it.
 #
 # </details>
 # <details><summary>2. The temperature goes to 0. What becomes of the acceptance rule?</summary>
@@ -760,7 +764,8 @@ print(f"prompt lookup: {per_pass['prompt lookup', 4]:.1f} tokens per pass with k
 # **Further reading**
 #
 # - **[Leviathan et al., *Fast inference from transformers via speculative decoding*,
-#   2023](https://arxiv.org/abs/2211.17192)**, sections 2 and 3: the rule, its proof in appendix A.1, and what it saves.
+#   2023](https://arxiv.org/abs/2211.17192)**, sections 2 and 3: the rule, its proof in appendix A.1, and what it
+#   saves.
 # - [Dettmers et al., *LLM.int8()*, 2022](https://arxiv.org/abs/2208.07339), sections 3 and 4: the split, and where
 #   outliers come from.
 # - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323), section 3: rounding that corrects itself.

@@ -84,7 +84,7 @@ quantize = exercise(
     returns=("q", "scales"),
     aspects=(
         values(2, of="q", axes="o i", dtype=True, missed=ROUNDED),
-        values(1, of="scales", axes="o groups", missed=ROUNDED),
+        values(1, of="scales", axes="o groups", dtype=True, missed=ROUNDED),
         input_left_alone(0.5),
         any_device(0.5, via=lambda answer, draw: lambda *a: torch.cat([part.flatten() for part in answer(*a)])),
     ),
@@ -149,6 +149,12 @@ def zero_vector(draw: Draw) -> tuple[torch.Tensor, ...]:
     return x, q, scales
 
 
+def in_double(draw: Draw) -> tuple[torch.Tensor, ...]:
+    """The same in 64 bits."""
+    x, q, scales = for_linear((3,), 4, 7)(draw)
+    return x.double(), q, scales.double()
+
+
 def large_for_linear(draw: Draw) -> tuple[torch.Tensor, ...]:
     """Longer vectors, more of them."""
     return for_linear((3, draw.number(20, 30)), draw.number(40, 60), draw.number(200, 300))(draw)
@@ -165,12 +171,14 @@ int8_linear = exercise(
         "with a batch of one": for_linear((1, 1), 5, 8),
         "of a matrix": for_linear((4,), 3, 7),
         "with a vector of zeros": zero_vector,
+        "in double precision": in_double,
     },
     larger=large_for_linear,
     aspects=(
         values(
             2,
             axes="b t o",
+            dtype=True,
             missed=(
                 "Try one number by hand, i = o = 1: x = 2.54 has the scale 0.02 and the integer 127. With q = 50 and a"
                 " scale of 0.1, the product of integers is 6,350, and the output 6,350 · 0.02 · 0.1 = 12.7."

@@ -192,3 +192,20 @@ def test_the_better_the_draft_the_more_tokens_a_pass():
     (high, many, _), (low, fewer, _) = ([float(x) for x in row] for row in rows)
     copied = float(re.search(r"prompt lookup: ([\d.]+)", text)[1])
     assert high > low and many > fewer > copied >= 1
+
+
+def test_what_the_cards_compute_by_hand():
+    q, scales = quantized.quantize(torch.tensor([0.7, -0.32, 0.11, 0.0]), 4)
+    assert q.tolist() == [7, -3, 1, 0] and scales.item() == pytest.approx(0.1)
+    assert torch.tensor([-3.2, -3.8]).to(torch.int8).tolist() == [-3, -3]
+    assert format(-1 & 15, "b") == "1111" and format(-3 & 255, "b") == "11111101"
+    assert (format(-3 & 15, "04b"), format(5, "04b")) == ("1101", "0101") and 5 * 16 + 13 == 93
+    assert quantized.pack_nibbles(torch.tensor([-3, 5], dtype=torch.int8)).tolist() == [93]
+    x, q, scales = torch.tensor([2.54]), torch.tensor([[50]], dtype=torch.int8), torch.tensor([[0.1]])
+    assert quantized.quantize(x, 8)[0].item() == 127 and 127 * 50 == 6350
+    assert quantized.int8_linear(x, q, scales).item() == pytest.approx(12.7)
+    assert 13 * 2 * 4 * 2 == 208 == cache_bytes(10, 1, 4, [None, 3])
+    assert 104 + 52 == cache_bytes(10, 1, 4, [None, 3], 8) and 13 * 2 * 2 == 52
+    assert gpt2.load(gpt2_files("pocket_python", say=lambda line: None).folder).config.e == 192
+    chances = torch.rand(100_000, generator=torch.Generator().manual_seed(0))
+    assert 100 * (chances < 0.3).float().mean() == pytest.approx(30, abs=1)
