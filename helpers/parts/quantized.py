@@ -59,7 +59,7 @@ def int8_linear(x: torch.Tensor, q: torch.Tensor, scales: torch.Tensor) -> torch
     """
     inputs, input_scales = quantize(x, 8)  # (..., i), (..., 1)
     sums = inputs.to(x.dtype) @ q.to(x.dtype).T  # whole numbers: exact in float32 up to 2^24
-    return sums * input_scales * scales.T
+    return sums * input_scales * scales[:, 0]
 
 
 def mixed_linear(x: torch.Tensor, w: torch.Tensor, threshold: float = 6.0) -> torch.Tensor:

@@ -275,8 +275,8 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
-# The scales of x are (..., 1), those of the weights (o, 1), and the sums (..., o). Which of the two scales has to be
-# transposed before it can be multiplied with the sums?
+# The scales of x are (..., 1), those of the weights (o, 1), and the sums (..., o). Which of the two does not broadcast
+# along the last axis of the sums as it is?
 #
 # </details>
 # </div>
@@ -291,7 +291,7 @@ def int8_linear(x, q, scales):
     ### BEGIN SOLUTION
     inputs, input_scales = finished_quantize(x, 8)       # (..., i), (..., 1)
     sums = inputs.to(x.dtype) @ q.to(x.dtype).T          # (..., o), whole numbers
-    return sums * input_scales * scales.T
+    return sums * input_scales * scales[:, 0]
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_int8_linear", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
