@@ -27,6 +27,7 @@ def test_rounding_is_that_of_torch_with_one_scale_a_row(bits):
     assert (q.abs().amax(dim=1) == most).all()
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize")
 def test_eight_bits_are_those_of_torchs_quantised_tensors():
     w = torch.randn(5, 16, generator=torch.Generator().manual_seed(0))
     q, scales = quantized.quantize(w, 8)
