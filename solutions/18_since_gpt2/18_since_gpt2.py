@@ -284,10 +284,11 @@ plots.diagrams.grouped_queries()
 #
 # </div>
 #
-# With h = 32 and g = 8, as in Llama 3 8B, the same memory has room for four times as many texts, or for one that is four
-# times as long; [lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb) counts it. Query head r uses the keys and
-# values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The finished class `LayerCache` is that of
-# lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all positions so far, (b, g, s,
+# With h = 32 and g = 8, as in Llama 3 8B, the same memory has room for four times as many texts.
+# [Lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb) counts it.
+#
+# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The
+# finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all positions so far, (b, g, s,
 # d); `past.length` is how many positions it holds. Cache the g groups, with keys already rotated; copy them for the h
 # heads after reading the cache.
 

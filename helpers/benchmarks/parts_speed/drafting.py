@@ -42,7 +42,8 @@ def comparisons() -> Iterator[Comparison]:
     for temperature in TEMPERATURES:
         passes = sum(count for _, count in drafted(temperature)())
         work = f"lesson 21, temperature {temperature}, {len(ids) * NEW / passes:.2f} tokens a pass"
-        yield Comparison(work, len(ids) * NEW, dict(zip(SIDES, (drafted(temperature), plain(temperature)), strict=True)))
+        ways = dict(zip(SIDES, (drafted(temperature), plain(temperature)), strict=True))
+        yield Comparison(work, len(ids) * NEW, ways)
 
 
 def seeded() -> torch.Generator:

@@ -190,9 +190,7 @@ int8_linear = exercise(
 )
 
 
-def with_features(
-    front: tuple[int, ...], o: int, i: int, threshold: float, large: int, most: int = 20
-) -> Inputs:
+def with_features(front: tuple[int, ...], o: int, i: int, threshold: float, large: int, most: int = 20) -> Inputs:
     """x and w of a mixed layer: `large` of the features hold one outlier each, of either sign, in a drawn vector.
 
     An outlier is 2 to most + 1 times as large as the threshold.
@@ -215,7 +213,7 @@ def with_features(
             kept = (flat.abs() < threshold).all(dim=0).nonzero().flatten()
             if len(kept):
                 w[row, kept] = near_levels(draw, (), 1, len(kept), 8)
-        return x, w, threshold
+        return x, w / 100, threshold
 
     return inputs
 
@@ -458,7 +456,13 @@ def passes(answer: Answer, draw: Draw) -> dict[str, torch.Tensor]:
     """The lengths of what the large model reads, pass by pass, and how often the draft is called."""
     model, draft = certain_models(draw, 10, 3)
     answer(model, draft, draw.integers(0, 10, 1, 4), 13, 3)
-    return {"lengths": torch.tensor(model.lengths), "calls of the draft": torch.tensor(len(draft.lengths))}
+    exact, right = certain_models(draw.named("exact"), 9, 0)
+    answer(exact, right, draw.integers(0, 9, 1, 2), 12, 3)
+    return {
+        "lengths": torch.tensor(model.lengths),
+        "calls of the draft": torch.tensor(len(draft.lengths)),
+        "lengths where the last round fits": torch.tensor(exact.lengths),
+    }
 
 
 DRAWS, NEAR = 1200, 0.065  # the standard deviation of such a share is 0.014 at most

@@ -57,8 +57,10 @@ def test_integer_products_are_exact_and_outliers_are_kept_out():
     sums = inputs.to(torch.int64) @ q.to(torch.int64).T
     torch.testing.assert_close(quantized.int8_linear(x, q, scales), sums * input_scales * scales.T)
     x[3, 5] = 400.0
+
     def error(y):
         return (y - x @ w.T).abs().mean().item()
+
     assert error(quantized.mixed_linear(x, w)) < error(quantized.int8_linear(x, q, scales)) / 10
 
 
@@ -206,7 +208,7 @@ def test_what_the_cards_compute_by_hand():
     assert quantized.quantize(x, 8)[0].item() == 127 and 127 * 50 == 6350
     assert quantized.int8_linear(x, q, scales).item() == pytest.approx(12.7)
     assert 13 * 2 * 4 * 2 == 208 == cache_bytes(10, 1, 4, [None, 3])
-    assert 104 + 52 == cache_bytes(10, 1, 4, [None, 3], 8) and 13 * 2 * 2 == 52
+    assert cache_bytes(10, 1, 4, [None, 3], 8) == 104 + 52 and 13 * 2 * 2 == 52
     assert gpt2.load(gpt2_files("pocket_python", say=lambda line: None).folder).config.e == 192
     chances = torch.rand(100_000, generator=torch.Generator().manual_seed(0))
     assert 100 * (chances < 0.3).float().mean() == pytest.approx(30, abs=1)
