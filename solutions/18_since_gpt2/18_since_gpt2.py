@@ -288,9 +288,9 @@ plots.diagrams.grouped_queries()
 # [Lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb) counts it.
 #
 # Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The
-# finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all positions so far, (b, g, s,
-# d); `past.length` is how many positions it holds. Cache the g groups, with keys already rotated; copy them for the h
-# heads after reading the cache.
+# finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns
+# those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds. Cache the g groups, with
+# keys already rotated; copy them for the h heads after reading the cache.
 
 # %% [markdown]
 # <div class="card">
