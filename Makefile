@@ -202,7 +202,7 @@ grade: .full .lesson env ## Mark what is in submitted/: LESSON=NN_topic (ARGS="-
 restore-gradebook: .full env ## List the gradebook's backups, or bring one back (ARGS=latest, or its name)
 	$(PY) -m helpers.grading restore-gradebook $(ARGS)
 
-bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only lessons|translator|groups|sparse|checkpointing|gpt2")
+bench: .full env ## Measure the finished parts against other libraries, as ratios (ARGS="--quick --only lessons|translator|groups|sparse|checkpointing|drafting|gpt2")
 	$(PY) -m helpers.benchmarks.parts_speed $(ARGS)
 
 bench-grading: .full .lesson-if-named env ## Measure grading a class beside nbgrader (LESSON=, ARGS="--submissions N --nbgrader N")

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from helpers.parts import llama
+from helpers.parts.cache import cache_bytes
 from helpers.parts.gpt2 import KeyValueCache, LayerCache, generate_cached
 
 transformers = pytest.importorskip("transformers")
@@ -58,7 +59,7 @@ def test_the_size_of_a_cache_is_that_of_what_it_holds():
     with torch.no_grad():
         model(torch.randint(config.n, (1, 11)), cache)
     held = sum(part.numel() * part.element_size() for layer in cache.layers for part in (layer.keys, layer.values))
-    assert llama.cache_bytes(config.depth, config.groups, config.e // config.h, 11, bytes_each=4) == held
+    assert cache_bytes(11, config.groups, config.e // config.h, [None] * config.depth, bits=32) == held
 
 
 def test_the_two_orders_undo_each_other():

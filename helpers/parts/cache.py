@@ -5,6 +5,7 @@ b batch, t positions (queries), s positions (keys and values), h heads, d width 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -76,3 +77,14 @@ class DecodingCache:
         one_sentence = len(self.source[0].keys) == 1  # it serves all rows
         for layer in self.target if one_sentence else self.target + self.source:
             layer.take(rows)
+
+
+def cache_bytes(t: int, groups: int, d: int, windows: Sequence[int | None], bits: int = 16) -> float:
+    """The size of the keys and values of one text of t positions, in bytes (lesson 21).
+
+    groups: heads of keys and values in each layer. d: width of one. windows: for each layer how many positions it
+    keeps, None for all. bits: of each number; below 16, each key and each value has a scale of 16 bits.
+    """
+    positions = sum(t if window is None else min(t, window) for window in windows)
+    vectors = 2 * groups * positions
+    return vectors * (d * bits + (0 if bits >= 16 else 16)) / 8

@@ -285,11 +285,6 @@ def read_with(model: nn.Module, frequencies: torch.Tensor | None) -> None:
         block.attention.frequencies = frequencies
 
 
-def cache_bytes(depth: int, groups: int, d: int, t: int, bytes_each: int = 2) -> int:
-    """The size of a cache for one text of t positions: a key and a value of width d for every group and block."""
-    return 2 * depth * groups * d * t * bytes_each
-
-
 ##### Published weights
 
 

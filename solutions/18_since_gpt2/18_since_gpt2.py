@@ -49,7 +49,7 @@ from helpers.parts.experts import MixtureOfExperts
 from helpers.parts.generator import draw
 from helpers.parts.gpt2 import KeyValueCache, generate_cached
 from helpers.parts.llama import LlamaBlock as finished_block
-from helpers.parts.llama import LlamaConfig, cache_bytes, pairs_from_halves, read_with
+from helpers.parts.llama import LlamaConfig, pairs_from_halves, read_with
 from helpers.parts.llama import RMSNorm as finished_norm
 from helpers.parts.llama import load as load_llama
 from helpers.parts.llama import rename_llama
@@ -284,37 +284,13 @@ plots.diagrams.grouped_queries()
 #
 # </div>
 #
-# How much memory is that in a model of 8 billion parameters?
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic, three parallel lines for 32 groups, 8 groups and 1. A dotted line at 64 GB. With 32 groups it is crossed near 120,000 positions; with 8 groups and with 1 the lines end below it."}}
-depth, d = 32, 128                                    # Llama 3 8B, which has 32 heads
-lengths = [1024 * 2 ** k for k in range(8)]
-figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="compressed")
-sizes = {}
-for g, name in ((32, "32 groups"), (8, "8 groups"), (1, "1 group")):
-    sizes[name] = lengths, [cache_bytes(depth, g, d, t) / 1e9 for t in lengths]
-plots.curves(sizes, "positions", "size of the cache (GB)", log="xy", ax=ax,
-             landmarks={"80 GB less the weights": 64}, named_at="left")
-ax.set_ylim(top=400)
-plt.show()
-one = cache_bytes(depth, 8, d, 1)
-print(f"8 groups, 16 bits: {one:,} bytes a token, "
-      f"{one * 8192 / 2 ** 30:.0f} GiB at 8,192 tokens")
-
-# %% [markdown]
-# <div class="figure-caption">
+# With h = 32 and g = 8, as in Llama 3 8B, the same memory has room for four times as many texts.
+# [Lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb) counts it.
 #
-# **How to read it.** Each line is a Llama with 32 blocks and heads of width 128, with its cache in 16 bits. With 32
-# groups, one text of about 120,000 positions fills the memory up to the dotted line; with 8 groups, four such texts
-# fit. That line is what a GPU of 80 GB has left beside the weights, which take 16 GB.
-#
-# </div>
-#
-# So eight groups let one GPU serve four times as many texts, or one four times as long. Query head r uses the keys and
-# values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The finished class `LayerCache` is that of
-# lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all positions so far, (b, g, s,
-# d); `past.length` is how many positions it holds. Cache the g groups, with keys already rotated; copy them for the h
-# heads after reading the cache.
+# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The
+# finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns
+# those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds. Cache the g groups, with
+# keys already rotated; copy them for the h heads after reading the cache.
 
 # %% [markdown]
 # <div class="card">

@@ -6,6 +6,7 @@ import argparse
 
 from helpers.benchmarks.parts_speed import (
     checkpointing,
+    drafting,
     gpt2_generation,
     groups,
     lesson_models,
@@ -21,6 +22,7 @@ TABLES = {
     "groups": groups,
     "sparse": sparse_attention,
     "checkpointing": checkpointing,
+    "drafting": drafting,
     "gpt2": gpt2_generation,
 }
 

@@ -11,6 +11,7 @@ from .attending import heads_flow, mask_flow, one_output_row, positions_flow, sc
 from .bands_and_tiles import band_chunks, tiles_arriving, tiles_in_memory
 from .before_transformers import gated_cell, two_readers, vector_or_memory, waiting_steps
 from .bert_flow import bert_flow
+from .cheaper import speculative_round
 from .drawing import Sheet
 from .inside import head_circuits, induction_circuit
 from .large import ways_to_divide, zero_shares

@@ -59,13 +59,6 @@ def test_no_recorded_llama_is_said_so(tmp_path):
         llama_reference(tmp_path / "none.safetensors")
 
 
-def test_a_token_of_llama_3_takes_128_kib_in_the_cache_and_its_lines_cross_where_the_picture_says():
-    assert "131,072 bytes a token, 1 GiB" in printed(SOURCE, "plots.curves(sizes")
-    for groups, crossing in ((32, 30_000), (8, 120_000)):
-        assert 16e9 / llama.cache_bytes(32, groups, 128, 1) == pytest.approx(crossing, rel=0.05)
-    assert llama.cache_bytes(32, 1, 128, 1024 * 2**7) < 16e9 / 4
-
-
 def test_published_counts():
     text = printed(SOURCE, "published_sizes = {")
     assert all(count in text for count in ("6,738,415,616", "7,241,732,096", "8,030,261,248"))

@@ -1,0 +1,774 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+# ---
+
+# %% [markdown]
+# # 21 · Cheaper answers
+#
+# *Fewer bits, fewer passes*
+#
+# To write one token, a model reads all of its weights once. A model of 8 billion weights in 16 bits reads 16 GB, and
+# so a memory that delivers 100 GB a second cannot write more than 100/16 ≈ 6 tokens a second, however fast the
+# processor is. What can be saved without changing the answer?
+#
+# There are two ways. **Quantisation** stores each weight in fewer bits, and changes the model a little; you will see
+# how little. **Speculative decoding** reads the weights less often, and you will prove that it changes nothing at
+# all.
+#
+# | | |
+# |---|---|
+# | **You will build** | rounding to few bits, two weights in a byte, a linear layer of integers, one that survives outliers, the size of a cache, and decoding with a draft; one of them you fix |
+# | **You need** | lessons [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
+# | **It takes** | about 85 minutes: seven exercises, 26 points, and two predictions |
+# | **It computes** | for seconds in each cell, about a minute in all |
+#
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, d width of a head, n
+# vocabulary. A matrix of weights is (o, i), o outputs and i inputs. New letters are k, the number of drafted tokens,
+# and p and q, the probabilities of the large model and of the draft. Parts whose names begin with `finished_` are for
+# the exercises that build on them. What every check asks is on [the page for students](../../site/students.md).
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+
+from helpers import plots
+from helpers.data.datasets import gpt2_files
+from helpers.data.sources import is_held_out, stdlib_sources
+from helpers.device import device
+from helpers.lesson import start
+from helpers.parts import gpt2
+from helpers.parts.bpe import Tokenizer
+from helpers.parts.quantized import dequantize, matrix_bytes, unpack_nibbles
+from helpers.parts.quantized import int8_linear as finished_int8_linear
+from helpers.parts.quantized import quantize as finished_quantize
+from helpers.parts.quantized import rounded, with_linear, with_matrices, with_outliers
+from helpers.parts.speculative import FirstBlocks, Lookup
+from helpers.parts.speculative import accept as finished_accept
+
+check = start("21_cheaper_answers")
+
+# %% [markdown]
+# ## One scale is too few
+#
+# The pocket GPT-2 of lesson 12 has read the source of Python's standard library. Modules that it has not read measure
+# it, in [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one number,
+# its **scale**, and rounds to whole numbers. With 4 bits these run from −7 to 7.
+
+# %% tags=["hide-input"]
+files = gpt2_files("pocket_python")
+tokenizer = Tokenizer.from_folder(files.folder)
+pocket = gpt2.load(files.folder, device())
+windows = [tokenizer.encode(text[:1500])[:257]
+           for name, text in stdlib_sources().items() if is_held_out(name)]
+windows = torch.tensor([ids for ids in windows if len(ids) == 257][:16], device=device())
+bytes_read = sum(len(tokenizer.decode(ids[1:]).encode()) for ids in windows.tolist())
+
+@torch.no_grad()
+def held_out_bits(model):
+    """Bits per byte on sixteen windows of modules that the model has not read."""
+    logits = model(windows[:, :-1]).flatten(0, 1)
+    nats = F.cross_entropy(logits, windows[:, 1:].flatten(), reduction="sum").item()
+    return nats / math.log(2) / bytes_read
+
+# %%
+prompt = 'import os\n\ndef read_lines(path):\n    """'
+ids = torch.tensor([tokenizer.encode(prompt)], device=device())
+coarse = {32: held_out_bits(pocket)}
+for bits in (8, 4, 3, 2):
+    model = with_matrices(pocket, lambda w: rounded(w, bits, "tensor"))
+    coarse[bits] = held_out_bits(model)
+    if bits in (4, 3):
+        text = tokenizer.decode(gpt2.generate_cached(model, ids, 40, temperature=0)[0].tolist())
+        print(f"{bits} bits write:", text.replace("\n", "⏎"))
+text = tokenizer.decode(gpt2.generate_cached(pocket, ids, 40, temperature=0)[0].tolist())
+print("32 bits write:", text.replace("\n", "⏎"))
+for bits, loss in coarse.items():
+    print(f"{bits:>2} bits: {loss:.3f} bits per byte")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against bits for each weight, 2, 3, 4 and 8. The line falls steeply from 2 to 4 bits and reaches the dotted line of the unrounded model at 8."}}
+plots.curves({"": (list(coarse)[1:], list(coarse.values())[1:])}, "bits for each weight",
+             "bits per byte, held out", landmarks={"32 bits": coarse[32]},
+             title="With one scale a matrix, 4 bits already cost a lot")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Lower is better. All matrices of the blocks are rounded, each with a single scale; embeddings,
+# norms and biases are not. 16 windows of 256 tokens from held-out modules. The texts above are
+# [greedy](../../site/glossary.md#greedy-decoding) continuations of one prompt.
+#
+# </div>
+#
+# **Eight bits cost nothing that can be seen, and with three the model loses its language.** The largest weight of a
+# matrix sets the step for all others, and most of them are much smaller. So give each row a scale of its own, or each
+# **group**: a stretch of g numbers of a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer
+# of a weight w in it are
+#
+# $$s = \frac{\max |w|}{m}, \qquad \mathrm{integer}(w) = \mathrm{round}(w / s) .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `quantize`** &nbsp; ★★☆ · 9 minutes · 4 points
+#
+# Round each group of `group` consecutive numbers of a row with a scale of its own; without `group` a row is one
+# group. There may be any number of leading axes. The largest magnitude of a group becomes m or −m. A group of zeros
+# has scale 1 and integers 0.
+#
+# What every check in this lesson asks: new tensors are on the device of the input, and inputs stay unchanged.
+#
+# <details><summary>Hint 1: an axis for the groups</summary>
+#
+# `w.unflatten(-1, (-1, group))` turns a row of six numbers into two groups of three, if group is 3. `flatten(-2)` is
+# the way back. Which axis does a maximum go over?
+#
+# </details>
+# <details><summary>Hint 2: a row by hand</summary>
+#
+# With 4 bits m is 7. The group (0.7, −0.32, 0.11, 0) has the scale 0.1 and the integers (7, −3, 1, 0). What would
+# `.to(torch.int8)` make of −3.2 and of −3.8 without rounding first?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "quantize", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def quantize(w, bits, group=None):
+    """Symmetric rounding to integers of few bits, with a scale for each group of a row.
+
+    w: (..., i). bits: 2 to 8. group: a divisor of i, or None for the whole row. Returns two
+    tensors: integers (..., i), int8, and scales (..., i/group), of the type of w.
+    """
+    ### BEGIN SOLUTION
+    levels = 2 ** (bits - 1) - 1
+    parts = w.unflatten(-1, (-1, group or w.shape[-1]))       # (..., i/group, group)
+    scales = parts.abs().amax(dim=-1, keepdim=True) / levels
+    scales = torch.where(scales == 0, 1.0, scales)
+    q = torch.round(parts / scales).to(torch.int8)
+    return q.flatten(-2), scales.squeeze(-1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_quantize", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(quantize)
+
+# %% [markdown]
+# A group of 4-bit integers saves nothing while each integer takes a byte. So two are stored in one byte, each in a
+# half, a **nibble**.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `pack_nibbles`** &nbsp; ★★☆ · 6 minutes · 3 points
+#
+# Put two 4-bit integers, from −8 to 7, into each byte: numbers 0 and 1 of a row into the first, 2 and 3 into the
+# second, and so on. The first of a pair goes into the low half. Negative numbers are in two's complement: −1 is 1111.
+# A row has an even length, which may be 0.
+#
+# <details><summary>Hint 1: what a byte of −3 looks like</summary>
+#
+# As int8, −3 is 11111101. Only its low half belongs to the result. `x & 15` keeps the low half of x.
+#
+# </details>
+# <details><summary>Hint 2: a pair by hand</summary>
+#
+# −3 is 1101 and 5 is 0101. The pair (−3, 5) is 0101 1101 = 5 · 16 + 13 = 93. `x << 4` moves a number by four bits,
+# and `|` joins. In which type is there room for 15 · 16?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "pack_nibbles", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pack_nibbles(q):
+    """Two integers of 4 bits in each byte.
+
+    q: (..., i), int8, from -8 to 7. Returns (..., i/2), uint8.
+    """
+    ### BEGIN SOLUTION
+    low, high = q[..., 0::2] & 15, q[..., 1::2] & 15
+    return low.to(torch.uint8) | (high.to(torch.uint8) << 4)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_pack_nibbles", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(pack_nibbles)
+
+# %% [markdown]
+# <details><summary>The same bug in public: read this once your check is green</summary>
+#
+# Negative numbers are where packing goes wrong. Keras shifted nibbles as int8: a negative number, moved by four bits,
+# no longer fits, and on a TPU the weights came out corrupted ([pull request
+# 22338](https://github.com/keras-team/keras/pull/22338)).
+#
+# </details>
+
+# %%
+w = pocket.blocks[0].feed_forward.widen.weight.T.detach().contiguous()    # (o, i)
+q, scales = quantize(w, 4, 32)
+packed = pack_nibbles(q)
+print(f"packed and back: {torch.equal(unpack_nibbles(packed), q)}")
+print(f"{w.nbytes:,} bytes as float32; {packed.nbytes + 2 * scales.numel():,} bytes "
+      f"in nibbles, with a scale of 16 bits for each group of 32")
+
+# %% [markdown]
+# ## What a scale is worth
+#
+# More scales cost memory too: a scale of 16 bits for each group of 32 adds half a bit to each weight. Do they pay?
+# The figure counts all bytes of the blocks' matrices, scales included.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which stay close to each other."}}
+ways = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
+series, table = {}, {}
+for name, group in ways.items():
+    points = []
+    for bits in (3, 4, 5, 6, 8):
+        loss = held_out_bits(with_matrices(pocket, lambda w: rounded(w, bits, group)))
+        points.append((matrix_bytes(pocket, bits, group) / 1000, loss))
+        table[name, bits] = loss
+    series[name] = tuple(zip(*points))
+plots.curves(series, "size of the blocks' matrices (kB)", "bits per byte, held out",
+             landmarks={"32 bits": coarse[32]}, title="A scale for each row is nearly free")
+plt.show()
+for bits in (4, 3):
+    print(f"{bits} bits:", ", ".join(f"{name} {table[name, bits]:.3f}" for name in ways))
+print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Points from left to right: 3, 4, 5, 6 and 8 bits. Lower is better, further left is smaller. The
+# same model, windows and matrices as above. One model: others may order the ways differently.
+#
+# </div>
+#
+# **A scale for each row costs next to nothing and gains most.** Groups of 32 lower the loss again with the same
+# number of bits, but their half a bit for each weight could have been spent otherwise: by size, their line is hardly
+# below that of rows. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323)
+# (Frantar et al., 2022, section 3) rounds one column after another, and changes the columns that are still to come so
+# that the layer's outputs stay nearly the same.
+
+# %% [markdown]
+# ## Products of integers
+#
+# So far only weights are rounded, and every product is one of floating-point numbers. If the inputs of a layer are
+# integers too, the whole product can be computed with integers, which takes less energy and less time on hardware
+# that has units for it. Activations are not known beforehand, so each vector gets its scale when it arrives:
+#
+# $$y_o \approx s_x\, s_o \sum_i \mathrm{integer}(x_i)\, \mathrm{integer}(w_{oi}) .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `int8_linear`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Quantise x to 8 bits, with one scale for each vector, multiply integers with integers, and then apply both scales.
+# `finished_quantize` may be used.
+#
+# <details><summary>Hint 1: where there is room</summary>
+#
+# Each product is up to 127 · 127, and a sum of int8 tensors stays int8. Which type has room for the sums? In float32
+# whole numbers are exact up to $2^{24}$.
+#
+# </details>
+# <details><summary>Hint 2: shapes</summary>
+#
+# The scales of x are (..., 1), those of the weights (o, 1), and the sums (..., o). Which of the two does not broadcast
+# along the last axis of the sums as it is?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "int8_linear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def int8_linear(x, q, scales):
+    """A linear layer without bias whose products are products of integers.
+
+    x: (..., i), floating point. q: (o, i), int8, and scales: (o, 1), as quantize returns
+    them for the weights. Returns (..., o), of the type of x.
+    """
+    ### BEGIN SOLUTION
+    inputs, input_scales = finished_quantize(x, 8)       # (..., i), (..., 1)
+    sums = inputs.to(x.dtype) @ q.to(x.dtype).T          # (..., o), whole numbers
+    return sums * input_scales * scales[:, 0]
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_int8_linear", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(int8_linear)
+
+# %% [markdown]
+# A published matrix product kept sums of int8 products in int8 ([triton, issue
+# 2296](https://github.com/triton-lang/triton/issues/2296)): for the reporter's numbers it gave −12 where −3,596 is
+# right.
+#
+# ## Outliers
+#
+# One large number sets the scale of its whole vector. [Dettmers et al., 2022](https://arxiv.org/abs/2208.07339)
+# (section 4) found that in models beyond some billion parameters a few features of the activations are up to 20 times
+# as large as all others, in nearly every vector. The pocket model shows no sign of such **outlier features**. But
+# they can be put in without changing what it computes: multiply two features by 100 in each norm, and divide the
+# weights that read them by 100.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `lost_features`** &nbsp; 1 minute · no points
+#
+# Weights and activations are rounded to 8 bits, with a scale for each vector. Two of 192 features are 100 times as
+# large as before. Which lose most, relative to their own size?
+#
+# - **A.** The two large ones: their steps are 100 times as large.
+# - **B.** None. Each number still has 8 bits.
+# - **C.** The other 190.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "lost_features", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+lost_features = "C"
+### STUDENT GETS
+# lost_features = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+features = [7, 100]
+outlying = with_outliers(pocket, features, 100.0)
+with torch.no_grad():
+    x = outlying.blocks[0].norm1(outlying.embed(windows[:, :-1]))    # (b, t, e)
+errors = (dequantize(*quantize(x, 8)) - x).abs().mean(dim=(0, 1)) / x.abs().mean(dim=(0, 1))
+others = [i for i in range(len(errors)) if i not in features]
+print(f"mean error, relative to the mean size: the two large features {errors[features].mean():.1%}, "
+      f"the other {len(others)} {errors[others].mean():.1%}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_lost_features", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("lost_features", lost_features)
+
+# %% [markdown]
+# **LLM.int8()**, the method of the same paper (section 3.2), cuts each product in two. Features in which any vector
+# has a magnitude of 6 or more are multiplied in full precision, with the weights that read them. All others go
+# through 8 bits.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `mixed_linear`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Find the outlier features: those in which some vector of x has a magnitude of `threshold` or more, over all leading
+# axes. Multiply them exactly. The rest of x and of w is quantised to 8 bits, with a scale for each vector and for
+# each row, and goes through `finished_int8_linear`. Neither scale may be set by an outlier feature. There may be no
+# outliers, or nothing else.
+#
+# <details><summary>Hint 1: a mask over features</summary>
+#
+# `(x.abs() >= threshold)` has the shape of x. One truth value for each of its i features is needed: reduce over all
+# other axes.
+#
+# </details>
+# <details><summary>Hint 2: zeros instead of fewer columns</summary>
+#
+# A feature that is 0 adds nothing to a product and never sets a scale. `x.masked_fill(outlier, 0.0)` broadcasts a
+# mask (i,) over x. What has to happen to the columns of w?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "mixed_linear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def mixed_linear(x, w, threshold=6.0):
+    """A linear layer in 8 bits, but for the features of x that hold outliers.
+
+    x: (..., i). w: (o, i), floating point. Returns (..., o).
+    """
+    ### BEGIN SOLUTION
+    outlier = (x.abs() >= threshold).flatten(0, -2).any(dim=0)    # (i,)
+    exact = x.masked_fill(~outlier, 0.0) @ w.T
+    q, scales = finished_quantize(w.masked_fill(outlier, 0.0), 8)
+    return exact + finished_int8_linear(x.masked_fill(outlier, 0.0), q, scales)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_mixed_linear", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(mixed_linear)
+
+# %%
+def all_int8(x, w):
+    return int8_linear(x, *quantize(w, 8))
+
+for name, model in (("the pocket model", pocket), ("with two outlier features", outlying)):
+    found = [held_out_bits(each) for each in
+             (model, with_linear(model, all_int8), with_linear(model, mixed_linear))]
+    print(f"{name}: " + ", ".join(f"{way} {loss:.3f}" for way, loss in
+                                  zip(("float32", "int8", "mixed"), found)))
+
+# %% [markdown]
+# **Without outliers 8 bits for everything cost almost nothing; two outlier features are enough to spoil them, and the
+# split repairs it.** In both lines the function of the unrounded model is the same; only the sizes of two features
+# differ. Here the outliers were put in. That large models have them is the paper's finding.
+
+# %% [markdown]
+# ## The other half: the cache
+#
+# Weights are shared by all who use a model; the [key–value cache](../../site/glossary.md#key-value-cache) is not.
+# Each layer keeps a key and a value of width d for each position and each of its heads of keys: g of them with
+# [grouped queries](../18_since_gpt2/18_since_gpt2.ipynb). For each new token all of it is read. A layer with a
+# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. And a cache can be
+# quantised like weights, with one scale for each key and for each value.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `cache_bytes`** &nbsp; ★☆☆ · 4 minutes · 2 points
+#
+# How many bytes does the cache of one text take? `windows` has an entry for each layer: None for full attention, or
+# the number of positions that the layer keeps. With fewer than 16 bits each key and each value also has a scale of 16
+# bits. The result is a number; t may be 0.
+#
+# <details><summary>Hint 1: positions first</summary>
+#
+# How many positions does one layer hold after t? Add these up over the layers. All else is a factor.
+#
+# </details>
+# <details><summary>Hint 2: by hand</summary>
+#
+# t = 10, g = 1, d = 4, windows [None, 3]: 13 positions, and in each a key and a value of 4 numbers. In 16 bits these
+# are 13 · 2 · 4 · 2 = 208 bytes, in 8 bits 104, and 13 · 2 · 2 = 52 for the scales.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "cache_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def cache_bytes(t, groups, d, windows, bits=16):
+    """The size of the keys and values of one text of t positions, in bytes.
+
+    groups: heads of keys and values in each layer. d: width of one. windows: a list with an
+    entry for each layer, None or a number of positions. bits: of each number.
+    """
+    ### BEGIN SOLUTION
+    positions = sum(t if window is None else min(t, window) for window in windows)
+    vectors = 2 * groups * positions                # keys and values
+    scales = 0 if bits >= 16 else 16
+    return vectors * (d * bits + scales) / 8
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_cache_bytes", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(cache_bytes)
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it in the middle, the second just reaches it at the right, the others stay below."}}
+lengths = [1024 * 2 ** k for k in range(8)]
+full, partly = [None] * 32, ([1024] * 3 + [None]) * 8
+kinds = {"32 groups, 16 bits": (32, full, 16), "8 groups, 16 bits": (8, full, 16),
+         "8 groups, 8 bits": (8, full, 8), "and windows in 3 of 4 layers": (8, partly, 8)}
+plots.curves({name: (lengths, [cache_bytes(t, groups, 128, kept, bits) / 1e9 for t in lengths])
+              for name, (groups, kept, bits) in kinds.items()},
+             "positions", "size of the cache (GB)", log="xy", landmarks={"the weights, 16 bits": 16},
+             title="Three savings on one cache")
+plt.ylim(top=3000)
+plt.legend(loc="upper left")
+plt.show()
+for name, (groups, kept, bits) in kinds.items():
+    size = cache_bytes(131_072, groups, 128, kept, bits) / 1e9
+    print(f"{name}: {size:.1f} GB at 131,072 positions")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A Llama of 8 billion parameters: 32 layers, heads of width 128. Both axes are logarithmic.
+# Windows of 1,024 positions are added in the last line. This is counted, not measured.
+#
+# </div>
+#
+# **In a long chat the cache of a single text can be larger than the weights.** The three savings multiply. Groups and
+# windows have to be trained in; fewer bits can come afterwards.
+
+# %% [markdown]
+# ## Guess, and check
+#
+# All of this makes a pass cheaper. What about fewer passes? A pass over five positions reads the weights once, like a
+# pass over one. Only the tokens are missing: to compute five positions at once, one has to know them. So a cheap
+# **draft model** guesses k tokens, and the large model checks them all in one pass.
+
+# %%
+plots.diagrams.speculative_round()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** k = 4. The draft writes four tokens one by one. One pass of the large model gives its
+# probabilities at all five places. The first two tokens are kept, the third is refused and drawn anew, and what came
+# after it is thrown away: three tokens for one pass.
+#
+# </div>
+#
+# When is a token kept? The text has to be distributed as if the large model had drawn it. At one place the draft
+# draws x from q, and the large model gives p. If p(x) ≥ q(x), the draft proposes x no more often than the model
+# would: keep it. Otherwise keep it with probability p(x)/q(x). What is drawn after a refusal?
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `accept`** &nbsp; fix · ★★☆ · 9 minutes · 4 points
+#
+# The cell returns `keep`, the chance with which each token is kept if the draft proposes it, and `rest`, the
+# probabilities from which a token is drawn after a refusal. With them the text is not distributed as the model's. Fix
+# it. There may be any number of leading axes. `keep` is 1 where q is 0; `rest` is p where p equals q, and nothing is
+# ever refused.
+#
+# <details><summary>Hint 1: add it up</summary>
+#
+# Take p = (0.5, 0.5) and q = (0.8, 0.2). How often does token 0 come out: proposed and kept, and after a refusal? How
+# often should it?
+#
+# </details>
+# <details><summary>Hint 2: what is missing</summary>
+#
+# Token 0 is proposed and kept with probability 0.8 · 5/8 = 0.5, token 1 with 0.2. A refusal has the remaining 0.3. To
+# which token do they have to go?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "accept", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def accept(p, q):
+    """With which chance a drafted token is kept, and what is drawn if it is not.
+
+    p, q: (..., n), probabilities of the large model and of the draft. Returns two tensors:
+    keep (..., n), and rest (..., n), whose last axis sums to 1.
+    """
+    keep = torch.where(q > 0, p / q, 1.0).clamp(max=1.0)
+    ### BEGIN SOLUTION
+    rest = (p - q).clamp(min=0.0)
+    total = rest.sum(dim=-1, keepdim=True)
+    rest = torch.where(total > 0, rest / total, p)
+    ### STUDENT GETS
+    # rest = p
+    ### END SOLUTION
+    return keep, rest
+
+# %% nbgrader={"grade": true, "grade_id": "check_accept", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(accept)
+
+# %% [markdown]
+# A token comes out in two ways: it is proposed and kept, or something was refused and it is drawn. With a vocabulary
+# of eight tokens all cases can be added up, so nothing has to be drawn to see the distribution:
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
+generator = torch.Generator().manual_seed(3)
+p, q = ((1.2 * torch.randn(8, generator=generator)).double().softmax(dim=-1) for _ in range(2))
+keep, rest = accept(p, q)
+refused = 1 - (q * keep).sum()
+comes_out = q * keep + refused * rest
+plots.bars({"draft, q": q, "large model, p": p, "comes out": comes_out},
+           [f"token {i}" for i in range(8)], xlabel="probability", ylabel="")
+plt.show()
+print(f"largest difference between what comes out and p: {(comes_out - p).abs().max():.0e}")
+print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
+      f"{torch.minimum(p, q).sum():.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Eight tokens with drawn probabilities. *Comes out* is computed from your `accept` by adding up
+# all cases, in double precision.
+#
+# </div>
+#
+# **The draft changes how often a token is kept, and never which text comes out.** The share that is kept is the
+# **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common.
+#
+# <details><summary>The same bug in public: read this once your check is green</summary>
+#
+# After a refusal, the token is drawn from $\max(0, p - q)$, divided by its sum ([Leviathan et al.,
+# 2023](https://arxiv.org/abs/2211.17192), section 2.3; [Chen et al., 2023](https://arxiv.org/abs/2302.01318)). A user
+# reported that EAGLE's sampler draws from the target model's distribution alone ([issue
+# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written). An earlier version had lowered the
+# refused token alone, where whole distributions have to be subtracted ([issue
+# 20](https://github.com/SafeAILab/EAGLE/issues/20)).
+#
+# </details>
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `speculative_generate`** &nbsp; ★★★ · 16 minutes · 6 points
+#
+# Write `count` tokens. In each round the draft, called on everything so far, proposes k tokens, one by one, each
+# drawn from its probabilities. Then one pass of the model over everything, and for each proposal in order: keep it
+# with its chance; at the first refusal draw from `rest` and end the round. If all k are kept, draw one more token
+# from the model's probabilities after the last. Both models are functions from ids (1, t) to logits (1, t, n).
+#
+# `finished_accept` may be used. Everything random comes from `generator`. The last round may write too many tokens:
+# cut them off.
+#
+# <details><summary>Hint 1: which row of the logits</summary>
+#
+# Row i of the logits says what follows token i. For f known tokens and k drafted ones, the first drafted token is
+# number f. Which row judges it, and which row comes after the last one?
+#
+# </details>
+# <details><summary>Hint 2: draws</summary>
+#
+# `torch.multinomial(probabilities, 1, generator=generator)` draws one token. `torch.rand((), generator=generator)` is
+# below 0.3 in 30 of 100 cases. Python's `for ... else` runs the else part if there was no `break`.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "speculative_generate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@torch.no_grad()
+def speculative_generate(model, draft, ids, count, k, generator=None):
+    """Go on with a text, with one pass of the model for up to k + 1 tokens.
+
+    model, draft: functions of ids (1, t) that return logits (1, t, n); only the last row of
+    the draft's counts. ids: (1, t), int64. Returns the new tokens, (1, count), int64.
+    """
+    ### BEGIN SOLUTION
+    t = ids.shape[1]
+    while ids.shape[1] < t + count:
+        first, guess, q = ids.shape[1], ids, []
+        for _ in range(k):
+            q.append(draft(guess)[0, -1].softmax(dim=-1))                # (n,)
+            token = torch.multinomial(q[-1], 1, generator=generator)     # (1,)
+            guess = torch.cat([guess, token[None]], dim=1)
+        p = model(guess)[0, first - 1:].softmax(dim=-1)                  # (k + 1, n)
+        for i in range(k):
+            keep, rest = finished_accept(p[i], q[i])
+            chance = torch.rand((), generator=generator, device=ids.device)
+            if chance >= keep[guess[0, first + i]]:
+                break
+        else:
+            i, rest = k, p[k]
+        token = torch.multinomial(rest, 1, generator=generator)
+        ids = torch.cat([guess[:, :first + i], token[None]], dim=1)
+    return ids[:, t:t + count]
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_speculative_generate", "locked": true, "points": 6.0, "schema_version": 3, "solution": false, "task": false}
+check(speculative_generate)
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `same_seed`** &nbsp; 1 minute · no points
+#
+# The pocket model writes 40 tokens, drawn one by one, and again with a draft, from a generator with the same seed.
+# The draft is the same model in 4 bits. The two texts
+#
+# - **A.** differ, though both are draws from one distribution.
+# - **B.** are the same, because the distribution is.
+# - **C.** differ, because the draft is a worse model and some of its taste remains.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "same_seed", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+same_seed = "A"
+### STUDENT GETS
+# same_seed = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+four_bits = with_matrices(pocket, lambda w: rounded(w, 4, 32))
+seeded = lambda: torch.Generator(ids.device).manual_seed(0)
+plain = gpt2.generate_cached(pocket, ids, 40, generator=seeded())
+drafted = speculative_generate(pocket, four_bits, ids, 40, 4, seeded())
+for name, tokens in (("one by one", plain), ("with a draft", drafted)):
+    print(f"{name}: {tokenizer.decode(tokens[0].tolist())!r}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_same_seed", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("same_seed", same_seed)
+
+# %% [markdown]
+# ## What a draft saves
+#
+# Three drafts for the pocket model, from expensive to free: the model itself in 4 bits, with groups of 32; its first
+# two blocks of four, with its own output layer; and **prompt lookup**, which copies what followed the last time that
+# the text's end was in it, and computes nothing.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8, for three drafts. The model in 4 bits is highest and rises throughout. Its first two blocks and prompt lookup stay between 1 and 2, prompt lookup lower; both hardly change with k."}}
+class Counted:
+    """A model that counts its passes."""
+
+    def __init__(self, model):
+        self.model, self.passes = model, 0
+
+    def __call__(self, ids):
+        self.passes += 1
+        return self.model(ids)
+
+drafts = {"4 bits": four_bits, "first two blocks": FirstBlocks(pocket, 2),
+          "prompt lookup": Lookup(pocket.config.n)}
+sizes, starts, new = (1, 2, 4, 8), windows[:3, :48], 32
+per_pass = {}
+for name, draft in drafts.items():
+    for k in sizes:
+        counted, generator = Counted(pocket), torch.Generator(ids.device).manual_seed(k)
+        for start_ids in starts:
+            speculative_generate(counted, draft, start_ids[None], new, k, generator)
+        per_pass[name, k] = len(starts) * new / counted.passes
+plots.curves({name: (sizes, [per_pass[name, k] for k in sizes]) for name in drafts},
+             "drafted tokens k", "tokens per pass of the large model",
+             landmarks={"no draft": 1.0}, title="Better drafts save more passes")
+plt.show()
+with torch.no_grad():
+    p = pocket(windows[:, :-1]).softmax(dim=-1)
+    rates = {name: torch.minimum(p, drafts[name](windows[:, :-1]).softmax(dim=-1)).sum(-1).mean()
+             for name in ("4 bits", "first two blocks")}
+for name, rate in rates.items():
+    print(f"{name}: acceptance rate {rate:.2f}, {per_pass[name, 4]:.1f} tokens per pass with k = 4; "
+          f"formula {(1 - rate ** 5) / (1 - rate):.1f}")
+print(f"prompt lookup: {per_pass['prompt lookup', 4]:.1f} tokens per pass with k = 4")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Three prompts of 48 tokens from held-out modules, 32 new tokens each, at temperature 1, one seed
+# for each point: neighbouring points differ by chance too. All texts are draws from the pocket model's own
+# distribution.
+#
+# </div>
+#
+# **A pass of the large model yields several tokens, and the better the draft, the more.** If each token is kept with
+# probability α, a round writes on average
+#
+# $$\frac{1 - \alpha^{k+1}}{1 - \alpha}$$
+#
+# tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1). So the acceptance rate is an
+# instrument for the first half of the lesson as well: it says how often a rounded model would draw the same token.
+#
+# Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc, and the
+# draft pays only if it writes more tokens than that. Rounded weights are read in a fraction of the time where reading
+# decides. On this CPU they are multiplied as float32: c is 1, and the best draft of the figure is the slowest. Prompt
+# lookup has c = 0; what it gains at lower temperatures is in [Measured further](../../site/further.md#lesson-21), and
+# in seconds in `make bench`.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can round a matrix with a scale for each row or group, and say what a bit costs; pack two weights into a byte;
+# run a layer on integers, and keep outliers out of it; count the bytes of a cache; and write with a draft, and show
+# that the distribution has not moved.
+#
+# **Two questions to think about**
+#
+# <details><summary>1. Weights are drawn nearly symmetrically about 0. Why is symmetric rounding a poor choice for what
+# comes out of a ReLU?</summary>
+#
+# A ReLU's outputs are never negative, so all negative integers are wasted: one bit of the few is lost. A second
+# number for each group, the integer that stands for 0, repairs it.
+#
+# </details>
+# <details><summary>2. The temperature goes to 0. What becomes of the acceptance rule?</summary>
+#
+# Both distributions have a single token. A drafted token is kept if it is the model's own most probable one, and else
+# that one is written: the text is exactly the greedy text.
+#
+# </details>
+#
+# **Further reading**
+#
+# - **[Leviathan et al., *Fast inference from transformers via speculative decoding*,
+#   2023](https://arxiv.org/abs/2211.17192)**, sections 2 and 3: the rule, its proof in appendix A.1, and what it
+#   saves.
+# - [Dettmers et al., *LLM.int8()*, 2022](https://arxiv.org/abs/2208.07339), sections 3 and 4: the split, and where
+#   outliers come from.
+# - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323), section 3: rounding that corrects itself.
+# - [Chen et al., *Speculative sampling*, 2023](https://arxiv.org/abs/2302.01318): the same rule, found independently.
+#
+# **Next:** [lesson 22, *Your own*](../22_your_own/22_your_own.ipynb)

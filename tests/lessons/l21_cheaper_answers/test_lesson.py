@@ -1,0 +1,214 @@
+"""Lesson 21: rounding against torch's own, exact enumeration of what a draft changes, and what the lesson says."""
+
+import itertools
+import re
+
+import pytest
+import torch
+from lesson_harness import printed
+
+from helpers.authoring.build.lesson_source import sources
+from helpers.data.datasets import gpt2_files
+from helpers.exercises import load_lesson
+from helpers.parts import gpt2, quantized, speculative
+from helpers.parts.cache import cache_bytes
+
+LESSON = load_lesson("21_cheaper_answers")
+SOURCE = sources(["21_cheaper_answers"])[0]
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4, 8])
+def test_rounding_is_that_of_torch_with_one_scale_a_row(bits):
+    w = torch.randn(7, 24, generator=torch.Generator().manual_seed(bits))
+    q, scales = quantized.quantize(w, bits)
+    most = 2 ** (bits - 1) - 1
+    theirs = torch.fake_quantize_per_channel_affine(w, scales[:, 0], torch.zeros(7, dtype=torch.int32), 0, -most, most)
+    torch.testing.assert_close(quantized.dequantize(q, scales), theirs)
+    assert (q.abs().amax(dim=1) == most).all()
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize")
+def test_eight_bits_are_those_of_torchs_quantised_tensors():
+    w = torch.randn(5, 16, generator=torch.Generator().manual_seed(0))
+    q, scales = quantized.quantize(w, 8)
+    theirs = torch.quantize_per_channel(w, scales[:, 0].double(), torch.zeros(5, dtype=torch.int64), 0, torch.qint8)
+    assert torch.equal(q, theirs.int_repr())
+
+
+def test_no_weight_moves_by_more_than_half_a_step():
+    w = torch.randn(6, 32, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    q, scales = quantized.quantize(w, 4, 8)
+    steps = scales.repeat_interleave(8, dim=-1)
+    assert ((quantized.dequantize(q, scales) - w).abs() <= steps / 2 + 1e-12).all()
+
+
+def test_all_pairs_of_nibbles_come_back():
+    pairs = torch.tensor(list(itertools.product(range(-8, 8), repeat=2)), dtype=torch.int8)
+    packed = quantized.pack_nibbles(pairs)
+    assert packed.unique().numel() == 256
+    assert torch.equal(quantized.unpack_nibbles(packed), pairs)
+
+
+def test_integer_products_are_exact_and_outliers_are_kept_out():
+    generator = torch.Generator().manual_seed(2)
+    x, w = torch.randn(9, 64, generator=generator), torch.randn(20, 64, generator=generator)
+    q, scales = quantized.quantize(w, 8)
+    inputs, input_scales = quantized.quantize(x, 8)
+    sums = inputs.to(torch.int64) @ q.to(torch.int64).T
+    torch.testing.assert_close(quantized.int8_linear(x, q, scales), sums * input_scales * scales.T)
+    x[3, 5] = 400.0
+
+    def error(y):
+        return (y - x @ w.T).abs().mean().item()
+
+    assert error(quantized.mixed_linear(x, w)) < error(quantized.int8_linear(x, q, scales)) / 10
+
+
+def test_with_outliers_the_function_is_the_same():
+    pocket = gpt2.load(gpt2_files("pocket_python", say=lambda line: None).folder).double()
+    ids = torch.arange(1, 40)[None]
+    torch.testing.assert_close(quantized.with_outliers(pocket, [7, 100], 100.0)(ids), pocket(ids))
+
+
+def emitted(p, q):
+    """All that can come out of one round with k drafted tokens, exactly: {tokens: probability}.
+
+    p, q: functions from the tokens so far to probabilities (n,), in double precision.
+    """
+
+    def after(so_far, left):
+        if not left:
+            return {(token,): chance for token, chance in enumerate(p(so_far).tolist())}
+        keep, rest = speculative.accept(p(so_far), q(so_far))
+        proposed = q(so_far) * keep
+        refused = 1 - proposed.sum()
+        found = {(token,): chance for token, chance in enumerate((refused * rest).tolist())}
+        for token, chance in enumerate(proposed.tolist()):
+            for further, more in after((*so_far, token), left - 1).items():
+                key = (token, *further)
+                found[key] = found.get(key, 0.0) + chance * more
+        return found
+
+    return after
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_distribution_of_a_text_has_not_moved_by_enumeration(k):
+    generator = torch.Generator().manual_seed(k)
+    tables = [torch.randn(4, 4, 4, generator=generator, dtype=torch.float64).softmax(dim=-1) for _ in range(2)]
+    p, q = (lambda so_far, table=table: table[tuple(([0, 0, *so_far])[-2:])] for table in tables)
+    rounds = emitted(p, q)((), k)
+    assert sum(rounds.values()) == pytest.approx(1, abs=1e-12)
+    # what a round has written is a prefix; the model alone goes on from there
+    for text in itertools.product(range(4), repeat=k + 1):
+        chance = 0.0
+        for written, share in rounds.items():
+            if text[: len(written)] == written:
+                for place in range(len(written), k + 1):
+                    share *= p(text[:place])[text[place]].item()
+                chance += share
+        alone = 1.0
+        for place, token in enumerate(text):
+            alone *= p(text[:place])[token].item()
+        assert chance == pytest.approx(alone, abs=1e-12)
+
+
+def test_drawing_from_p_after_a_refusal_moves_the_distribution():
+    p, q = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
+    keep, rest = speculative.accept(p, q)
+    assert torch.allclose(q * keep, torch.tensor([0.5, 0.2])) and torch.allclose(rest, torch.tensor([0.0, 1.0]))
+    assert torch.allclose(q * keep + 0.3 * p, torch.tensor([0.65, 0.35]))
+
+
+def test_prompt_lookup_copies_what_followed_the_longest_end():
+    assert speculative.looked_up([1, 2, 3, 9, 2, 3], 2) == [9, 2]
+    assert speculative.looked_up([1, 2, 3], 2) == []
+    logits = speculative.Lookup(12)(torch.tensor([[1, 2, 3, 9, 2, 3]]))
+    assert logits.softmax(dim=-1)[0, -1, 9] == 1
+    assert speculative.Lookup(12)(torch.tensor([[1]])).softmax(dim=-1).max() == pytest.approx(1 / 12)
+
+
+def test_with_a_cache_the_distribution_is_that_of_the_model():
+    model = gpt2.GPT2(gpt2.Config(n=3, t_max=24, e=8, h=2, depth=1)).eval()
+    torch.nn.init.normal_(model.tokens.weight, std=1.0, generator=torch.Generator().manual_seed(1))
+    ids = torch.tensor([[0, 1, 2, 0, 1]])
+    generator = torch.Generator().manual_seed(0)
+    runs = [speculative.generate_with_lookup(model, ids, 2, 3, generator=generator)[0] for _ in range(1500)]
+    found = torch.bincount(torch.cat(runs) @ torch.tensor([3, 1]), minlength=9) / len(runs)
+    with torch.no_grad():
+        first = model(ids)[0, -1].softmax(dim=-1)
+        joint = [first[x] * model(torch.cat([ids, torch.tensor([[x]])], 1))[0, -1].softmax(dim=-1) for x in range(3)]
+    assert (found - torch.cat(joint)).abs().max() < 0.05
+
+
+def test_a_token_of_a_llama_with_8_groups_takes_128_kib():
+    assert cache_bytes(1, 8, 128, [None] * 32) == 131_072
+
+
+# ------------------------------------------------------------------------------------------ what the lesson says
+
+
+def test_three_bits_with_one_scale_spoil_the_model_and_eight_do_not():
+    found = dict(re.findall(r"^ *(\d+) bits: ([\d.]+) bits per byte", printed(SOURCE, "coarse = {"), flags=re.M))
+    loss = {int(bits): float(value) for bits, value in found.items()}
+    assert loss[8] - loss[32] < 0.005 < loss[4] - loss[32] < 0.5 and loss[3] > loss[32] + 1
+
+
+def test_more_scales_are_worth_their_bytes():
+    text = printed(SOURCE, "ways = {")
+    for bits in (4, 3):
+        row = re.search(rf"{bits} bits: .* ([\d.]+), .* ([\d.]+), .* ([\d.]+)", text).groups()
+        tensor, row_wise, grouped = map(float, row)
+        assert grouped < row_wise < tensor
+
+
+def test_outliers_cost_the_other_features():
+    large, other = re.search(r"features ([\d.]+)%, .* ([\d.]+)%", printed(SOURCE, "errors[features]")).groups()
+    assert float(other) > 10 * float(large)
+    assert LESSON.prediction("lost_features").truth == "C"
+
+
+def test_the_split_repairs_what_outliers_spoil():
+    text = printed(SOURCE, "all_int8")
+    (plain, int8, mixed), (same, spoilt, repaired) = (
+        [float(x) for x in row] for row in re.findall(r"float32 ([\d.]+), int8 ([\d.]+), mixed ([\d.]+)", text)
+    )
+    assert max(plain, int8, mixed) - min(plain, int8, mixed) < 0.002
+    assert same == plain and spoilt > same + 0.1 and abs(repaired - same) < 0.002
+
+
+def test_what_comes_out_is_what_the_model_draws():
+    assert float(re.search(r"and p: (\S+)", printed(SOURCE, "comes_out = "))[1]) < 1e-12
+    kept, overlap = re.search(r"kept: ([\d.]+) .*: ([\d.]+)", printed(SOURCE, "comes_out = ")).groups()
+    assert kept == overlap
+
+
+def test_the_same_seed_gives_another_text():
+    one, other = re.findall(r": (['\"].*['\"])$", printed(SOURCE, "four_bits = "), flags=re.M)
+    assert one != other
+    assert LESSON.prediction("same_seed").truth == "A"
+
+
+def test_the_better_the_draft_the_more_tokens_a_pass():
+    text = printed(SOURCE, "per_pass[name, k] = ")
+    rows = re.findall(r"rate ([\d.]+), ([\d.]+) tokens per pass with k = 4; formula ([\d.]+)", text)
+    (high, many, _), (low, fewer, _) = ([float(x) for x in row] for row in rows)
+    copied = float(re.search(r"prompt lookup: ([\d.]+)", text)[1])
+    assert high > low and many > fewer > copied >= 1
+
+
+def test_what_the_cards_compute_by_hand():
+    q, scales = quantized.quantize(torch.tensor([0.7, -0.32, 0.11, 0.0]), 4)
+    assert q.tolist() == [7, -3, 1, 0] and scales.item() == pytest.approx(0.1)
+    assert torch.tensor([-3.2, -3.8]).to(torch.int8).tolist() == [-3, -3]
+    assert format(-1 & 15, "b") == "1111" and format(-3 & 255, "b") == "11111101"
+    assert (format(-3 & 15, "04b"), format(5, "04b")) == ("1101", "0101") and 5 * 16 + 13 == 93
+    assert quantized.pack_nibbles(torch.tensor([-3, 5], dtype=torch.int8)).tolist() == [93]
+    x, q, scales = torch.tensor([2.54]), torch.tensor([[50]], dtype=torch.int8), torch.tensor([[0.1]])
+    assert quantized.quantize(x, 8)[0].item() == 127 and 127 * 50 == 6350
+    assert quantized.int8_linear(x, q, scales).item() == pytest.approx(12.7)
+    assert 13 * 2 * 4 * 2 == 208 == cache_bytes(10, 1, 4, [None, 3])
+    assert cache_bytes(10, 1, 4, [None, 3], 8) == 104 + 52 and 13 * 2 * 2 == 52
+    assert gpt2.load(gpt2_files("pocket_python", say=lambda line: None).folder).config.e == 192
+    chances = torch.rand(100_000, generator=torch.Generator().manual_seed(0))
+    assert 100 * (chances < 0.3).float().mean() == pytest.approx(30, abs=1)
