@@ -110,7 +110,7 @@ class Check:
         if not self._lesson.open_task or self.text is None:
             return self._lesson
         weights = open_task.read_weights(Path.cwd())
-        return self._lesson.on(open_task.material(self.text.home, self.text.landmarks(), weights))
+        return self._lesson.on(open_task.material(self.text.home, self.text.landmarks(), weights, at_home=True))
 
     def __call__(self, written: object) -> None:
         """Check the exercise that `written` answers.

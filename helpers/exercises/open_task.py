@@ -27,6 +27,7 @@ CONTEXT = 256  # bytes that a prediction may look at
 APART = 320  # bytes from a context's start to the next one's: the 63 bytes after a target are in no context
 MOST = 1024  # contexts: their log-probabilities are 1 MB of float32, which is what one tensor of an answer may hold
 FEWEST = 64
+AT_HOME = (256, 96)  # contexts of a check at home at most, and their distance
 AT_ONCE = 128  # contexts of one call
 AGAIN = 64  # contexts that are asked for once more, in another order and in batches of other sizes
 SLACK = 1e-3  # by how much probabilities may miss their sum, or differ the second time
@@ -79,27 +80,29 @@ class Material:
 
 
 def material(
-    text: bytes, landmarks: Mapping[str, float], weights: bytes | None, most: int = MOST, problem: str = ""
+    text: bytes, landmarks: Mapping[str, float], weights: bytes | None, problem: str = "", at_home: bool = False
 ) -> Material:
     """What to try a file of weights on: contexts of this text. weights: None where there is no file.
 
-    problem: why the file could not be taken, where that is known already. Raises BadText where the text is too short.
+    problem: why the file could not be taken, where that is known already. at_home: where nothing is to be kept from the
+    answer, contexts may overlap, so that a short text has enough of them. Raises BadText where the text is too short.
     """
-    contexts, targets = contexts_of(text, most)
+    contexts, targets = contexts_of(text, *AT_HOME) if at_home else contexts_of(text)
     # In their order, what follows a target would be the start of the next context
     mixed = Draw(hashlib.sha256(text).hexdigest(), "mixed").permutation(len(targets))
     contexts, targets = contexts[mixed], targets[mixed]
     return Material(contexts, weights or b"", problem or problem_of(weights), targets, landmarks)
 
 
-def contexts_of(text: bytes, most: int = MOST) -> tuple[torch.Tensor, torch.Tensor]:
+def contexts_of(text: bytes, most: int = MOST, apart: int = APART) -> tuple[torch.Tensor, torch.Tensor]:
     """Contexts, spread evenly over the text, and the byte after each: (n, CONTEXT) and (n,), uint8.
 
-    No target is in any context, and neither are the bytes right after it. Raises BadText where the text is too short.
+    apart: bytes from one to the next, at least. By default no target is in any context, and neither are the bytes right
+    after it. Raises BadText where the text is too short.
     """
-    room = (len(text) - CONTEXT - 1) // APART + 1
+    room = (len(text) - CONTEXT - 1) // apart + 1
     if room < FEWEST:
-        raise BadText(f"The text has {len(text):,} bytes; at least {APART * FEWEST:,} are needed.")
+        raise BadText(f"The text has {len(text):,} bytes; at least {apart * (FEWEST - 1) + CONTEXT + 1:,} are needed.")
     count = min(most, room)
     data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     starts = torch.arange(count) * (len(text) - CONTEXT - 1) // max(count - 1, 1)

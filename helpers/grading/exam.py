@@ -51,7 +51,8 @@ class ExamKey:
     def material(self, name: str, weights: bytes | None, problem: str = "") -> open_task.Material:
         """What a submission's open task is tried on. name: of the text. See `open_task.material`."""
         scored_on = self.texts[name]
-        return open_task.material(scored_on.text, scored_on.landmarks, weights, problem=problem)
+        at_home = name == CANARY_TEXT
+        return open_task.material(scored_on.text, scored_on.landmarks, weights, problem, at_home)
 
     def key_for(self, student: str, work: str) -> AnswerKey:
         """The key that a submission is graded with; its seed is what the submission is run with.

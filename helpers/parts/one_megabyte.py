@@ -8,14 +8,19 @@ R. De Mori ("A cache-based natural language model for speech recognition", 1990)
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 ORDERS = 6  # the most bytes before that a table looks at
 DISCOUNT = 0.8  # taken from each count of an n-gram, and given to shorter ones
-PROBES = 2  # places in which an n-gram may be
-LEVELS, STEPS_A_BIT = 63, 4  # of a stored probability: its level from 0 to 62 is -log2 p in quarters of a bit
+PROBES = 4  # places in which an n-gram may be
+LEVELS = 63  # of a stored probability p: from 0 to 62, and log2 p/(1-p) is -14 + level/3
+MOST_STORED = 0.99  # of the probability after a context: the rest is for bytes that never followed it
 TAGS = 1023  # by which an n-gram is known again; one in a thousand strangers has the same
 
 
@@ -35,8 +40,9 @@ def count_ngrams(text: bytes, capacity: int) -> dict[str, torch.Tensor]:
     keep = _chosen(orders, int(0.85 * capacity))
     keys = np.concatenate([_marked(orders[k][0][keep[k]], k) for k in range(2, ORDERS + 1)]).astype(np.int64)
     p = np.concatenate([orders[k][1][keep[k]] for k in range(2, ORDERS + 1)])
+    # Short ones first, for a longer one is looked for only where the shorter is there
     gains = np.concatenate([orders[k][2][keep[k]] for k in range(2, ORDERS + 1)])
-    entries, left = np.zeros(capacity, dtype=np.int32), np.argsort(-gains)
+    entries, left = np.zeros(capacity, dtype=np.int32), np.lexsort((-gains, keys >> 56))
     slots, tags = (part.numpy() for part in _hashed(torch.from_numpy(keys), capacity))
     own = (tags << 6) | _level(p)
     for probe in range(PROBES):
@@ -88,7 +94,11 @@ def _marked(ngrams: np.ndarray, k: int) -> np.ndarray:
 
 
 def _level(p: np.ndarray) -> np.ndarray:
-    return np.clip(np.round(-np.log2(p) * STEPS_A_BIT), 0, LEVELS - 1).astype(np.uint8)
+    return np.clip(np.round(3 * (np.log2(p / (1 - p).clip(1e-9)) + 14)), 0, LEVELS - 1).astype(np.uint8)
+
+
+def _probability(level: torch.Tensor) -> torch.Tensor:
+    return torch.sigmoid((level.float() / 3 - 14) * math.log(2))
 
 
 def _hashed(keys: torch.Tensor, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -104,7 +114,7 @@ def table_log_probabilities(table: dict[str, torch.Tensor], contexts: torch.Tens
     The longest n-grams that are in the table count; what they leave is shared out as the next shorter ones say.
     """
     level = table["pairs"][contexts[:, -1]].long()  # (b, 256)
-    p = torch.exp2(-table["singles"].float() / STEPS_A_BIT).expand(level.shape)
+    p = _probability(table["singles"]).expand(level.shape)
     there = level < LEVELS
     p = _with_longer(p, there, level)
     entries, key = table["entries"].int() & 0xFFFF, contexts[:, -1]
@@ -122,8 +132,8 @@ def table_log_probabilities(table: dict[str, torch.Tensor], contexts: torch.Tens
 
 def _with_longer(p: torch.Tensor, there: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
     """Probabilities (b, 256) where those that are there are known better; the others share what is left."""
-    stored = torch.where(there, torch.exp2(-level.float() / STEPS_A_BIT), 0.0)
-    stored = stored * (0.999 / stored.sum(dim=-1, keepdim=True).clamp(min=0.999))
+    stored = torch.where(there, _probability(level), 0.0)
+    stored = stored * (MOST_STORED / stored.sum(dim=-1, keepdim=True).clamp(min=MOST_STORED))
     rest = torch.where(there, 0.0, p)
     p = stored + rest * (1 - stored.sum(dim=-1, keepdim=True)) / rest.sum(dim=-1, keepdim=True).clamp(min=1e-12)
     return p / p.sum(dim=-1, keepdim=True)
@@ -170,6 +180,63 @@ class ByteTransformer(nn.Module):
         return self.norm(x) @ self.tokens.weight.T
 
 
+def learn(model: nn.Module, text: bytes, steps: int, batch: int = 16, t: int = 128) -> Iterator[float]:
+    """Train on random stretches of a text, and yield the loss of each step, in bits per byte.
+
+    The blocks' matrices learn by `Muon`, everything else by AdamW; the rates rise for 60 steps and fall over the last
+    half. The stretches are the same in every run.
+    """
+    data, chance = torch.frombuffer(bytearray(text), dtype=torch.uint8), torch.Generator().manual_seed(1)
+    named = dict(model.named_parameters())
+    matrices = [p for name, p in named.items() if p.dim() == 2 and name.startswith("blocks")]
+    rest = [p for name, p in named.items() if p.dim() != 2 or not name.startswith("blocks")]
+    muon, adam = Muon(matrices), torch.optim.AdamW(rest, betas=(0.9, 0.98), weight_decay=0)
+    for step in range(steps):
+        rate = min(1, (step + 1) / 60) * min(1, (steps - step) / (0.5 * steps))
+        starts = torch.randint(len(data) - t - 1, (batch,), generator=chance)
+        rows = data[starts[:, None] + torch.arange(t + 1)].long()
+        loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
+        model.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.param_groups[0]["lr"] = 3e-3 * rate
+        adam.step()
+        muon.step(0.02 * rate)
+        yield loss.item() / np.log(2)
+
+
+class Muon:
+    """Steps whose singular values are all about 1: momentum, made nearly orthogonal by five Newton-Schulz iterations.
+
+    K. Jordan and others, "Muon: an optimizer for hidden layers in neural networks" (2024), with its constants.
+    """
+
+    def __init__(self, matrices: list[nn.Parameter]):
+        self.matrices, self.momenta = matrices, [torch.zeros_like(p) for p in matrices]
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Change the matrices by their gradients. Queries', keys' and values' matrices are taken one by one."""
+        for p, momentum in zip(self.matrices, self.momenta, strict=True):
+            momentum.mul_(0.95).add_(p.grad)
+            ahead = p.grad + 0.95 * momentum
+            rows, columns = p.shape
+            if rows == 3 * columns:
+                change = _orthogonal(ahead.view(3, columns, columns)).reshape(p.shape)
+            else:
+                change = _orthogonal(ahead) * max(1, rows / columns) ** 0.5
+            p.mul_(1 - 0.02 * rate).sub_(rate * change)
+
+
+def _orthogonal(x: torch.Tensor) -> torch.Tensor:
+    x, tall = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7), x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    for _ in range(5):
+        square = x @ x.mT
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    return x.mT if tall else x
+
+
 def to_int8(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Weights in about a quarter of their bytes: matrices as int8 with one scale a row, vectors as float16."""
     small = {}
@@ -189,8 +256,3 @@ def from_int8(small: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         name: small[name].float() * small[f"{name}.scale"].float() if f"{name}.scale" in scales else small[name].float()
         for name in small.keys() - scales
     }
-
-
-def mixture(*parts: tuple[float, torch.Tensor]) -> torch.Tensor:
-    """The logarithm of a weighted mean of probabilities. parts: weights, which add up to 1, and log-probabilities."""
-    return torch.logsumexp(torch.stack([log_p + np.log(weight) for weight, log_p in parts]), dim=0)

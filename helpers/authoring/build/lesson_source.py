@@ -75,7 +75,8 @@ class Source:
         if not lesson.open_task:
             return lesson
         text = open_text("manual")
-        return lesson.on(open_task.material(text.home, text.landmarks(), open_task.read_weights(self.folder)))
+        weights = open_task.read_weights(self.folder)
+        return lesson.on(open_task.material(text.home, text.landmarks(), weights, at_home=True))
 
     def variants(self, kind: type | tuple[type, ...] = Variant) -> list:
         """What mistakes.toml lists, of this kind. Raises BadEdit where it cannot be read or names no exercise."""
