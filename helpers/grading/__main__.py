@@ -55,7 +55,8 @@ def parser() -> argparse.ArgumentParser:
         decide.add_argument("--unsafe", action="store_true", help="run the student's code without a sandbox")
 
     add_only(add_for_lesson("feedback", "write a page for each student"))
-    add_for_lesson("report", "write the instructor's page and table, report/NN_topic/")
+    report = add_for_lesson("report", "write the instructor's page and table, report/NN_topic/")
+    report.add_argument("--names", action="store_true", help="names in lesson 22's leaderboard, and not pseudonyms")
     export = add("export", help="write the marks for nbgrader, Canvas and Moodle, export/")
     export.add_argument("lesson", metavar="NN_topic", nargs="?", help="all lessons if none is named")
     return top

@@ -35,8 +35,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save
 
 from helpers import plots
-from helpers.data.open_texts import open_text
-from helpers.data.recorded import recorded
+from helpers.data.open_texts import open_text, results
 from helpers.exercises.open_task import LARGEST, contexts_of
 from helpers.lesson import start
 from helpers.parts.one_megabyte import (
@@ -418,7 +417,6 @@ check.prediction("seen_text", seen_text)
 # training; their numbers depend on the text.
 
 # %%
-run = recorded("your_own")["landmarks"]
 for name, score in text.landmarks().items():
     print(f"{name:20} {score:.2f} bits per byte at home")
 
@@ -494,10 +492,10 @@ check(Model)
 # than a megabyte; the contexts are from a part that nothing was fitted on.
 
 # %%
-for name, parts in run.items():
-    found = parts["held_back"]
-    print(f"{name:7} xz {found['xz']:.2f}   transformer {found['a small transformer']:.2f}"
-          f"   mixture {found['the course' + chr(39) + 's best']:.2f}")
+for name, run in results().items():
+    found = run["held_back"]
+    for part in ("xz", "table", "a small transformer", "the course's best"):
+        print(f"{name:7} {part:20} {found[part]:.2f} bits per byte")
 
 # %% [markdown]
 # On each text the mixture is ahead of xz, and of the transformer alone. There is room above it: larger transformers with
