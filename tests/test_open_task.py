@@ -1,4 +1,4 @@
-"""Lesson 22's open task: scored outside of the answer's process, whatever it sends, and by the file that was handed in."""
+"""Lesson 22's open task: scored outside of the answer's process, and by the file that was handed in."""
 
 import shutil
 import zipfile
@@ -96,9 +96,7 @@ LESS_THAN_ALL = UNIFORM.replace("torch.log_softmax(logits, dim=-1)", "torch.zero
 BY_ORDER = UNIFORM.format("logits[0, 97] = 5.0")
 BY_COUNT = UNIFORM.format("self.calls = getattr(self, 'calls', 0) + 1; logits[:, 97] = self.calls / 3")
 BY_SIZE = UNIFORM.format("logits[:, 97] = len(contexts) / 20")
-BY_FILE = UNIFORM.format(
-    "import os; there = os.path.exists('x'); open('x', 'w').close(); logits[:, 97] = 3.0 * there"
-)
+BY_FILE = UNIFORM.format("import os; there = os.path.exists('x'); open('x', 'w').close(); logits[:, 97] = 3.0 * there")
 INFINITE = UNIFORM.replace("torch.log_softmax(logits, dim=-1)", "logits + torch.inf")
 NOT_A_NUMBER = UNIFORM.replace("torch.log_softmax(logits, dim=-1)", "logits * torch.nan")
 WRONG_SHAPE = UNIFORM.replace("torch.zeros(len(contexts), 256)", "torch.zeros(len(contexts), 256, 1)")

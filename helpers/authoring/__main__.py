@@ -51,7 +51,12 @@ def parser() -> argparse.ArgumentParser:
     add["check"]("--seeds", type=int, default=0, metavar="N", help="judge every variant on N seeds too")
     add["exam-key"]("--seeds", type=int, metavar="N", help="how many seeds submissions are shared out to")
     add["exam-key"]("--text", type=Path, metavar="FILE", help="of lesson 22: a text of yours that nobody has seen")
-    add["exam-key"]("--like", default="manual", metavar="TEXT", help="of lesson 22: the text that students learn from: manual, austen, enwik8")
+    add["exam-key"](
+        "--like",
+        default="manual",
+        metavar="TEXT",
+        help="of lesson 22: the text that students learn from: manual, austen, enwik8",
+    )
     add["new"]("name", metavar="NN_topic")
     add["name-mistake"]("lesson", metavar="NN_topic")
     add["name-mistake"]("answer", help="its handle in the report: 3f2a91c0")

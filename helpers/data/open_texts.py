@@ -70,7 +70,15 @@ def _novels(names: tuple[str, ...]) -> bytes:
 @cache
 def _landmarks(name: str, part: str) -> dict[str, float]:
     text = getattr(open_text(name), part)
-    return {"order 0": order_0(text), **packers(text), **_trained(results()[name][part])}
+    return {"order 0": order_0(text), **packers(text), **_trained(_result(name)[part])}
+
+
+def _result(name: str) -> dict[str, dict[str, float]]:
+    """What was reached on that text. Raises LookupError where no transformer was trained on it."""
+    there = {name: run for name, run in results().items() if run["steps"]}
+    if name not in there:
+        raise LookupError(f"No transformer is recorded on {name!r}, so it has no landmarks. Have: {', '.join(there)}.")
+    return there[name]
 
 
 def _trained(run: dict[str, float], scale: float = 1.0) -> dict[str, float]:
@@ -85,9 +93,7 @@ def results() -> dict[str, dict]:
 
 def landmarks_of(text: bytes, like: str) -> dict[str, float]:
     """The same for any text. What has to be trained is as far below xz as it is on the text called `like`."""
-    if like not in results():
-        raise LookupError(f"Nothing is recorded for {like!r}. There is: {', '.join(results())}.")
-    packed, known = packers(text), results()[like]["held_back"]
+    packed, known = packers(text), _result(like)["held_back"]
     return {"order 0": order_0(text), **packed, **_trained(known, packed["xz"] / known["xz"])}
 
 

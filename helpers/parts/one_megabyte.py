@@ -76,15 +76,17 @@ def _counted(data: np.ndarray) -> list[tuple[np.ndarray, ...]]:
 
 def _chosen(orders: list, capacity: int) -> list[np.ndarray]:
     """For each order, which n-grams to keep: at most so many, and none without the shorter one that it ends in."""
-    low, high = 0.0, 1e6
+    low, high, best = 0.0, 1e6, []
     for _ in range(40):
         least = (low + high) / 2
         keep = [gain >= least for _, _, gain, _ in orders]
         for k in range(ORDERS, 2, -1):
             needed = orders[k][0][keep[k]] & np.uint64((1 << 8 * k) - 1)
             keep[k - 1] |= np.isin(orders[k - 1][0], needed)
-        low, high = (low, least) if sum(kept.sum() for kept in keep[2:]) <= capacity else (least, high)
-        best = keep if low < least else best if low else keep
+        if sum(kept.sum() for kept in keep[2:]) <= capacity:
+            high, best = least, keep
+        else:
+            low = least
     return best
 
 

@@ -9,7 +9,7 @@ from helpers.exercises.aspects import Inputs
 from helpers.exercises.draw import Draw
 from helpers.exercises.exercise import NORM_OPERATORS, SOFTMAX_OPERATORS, Exercise, Lesson
 from helpers.exercises.questions import predictions_of
-from helpers.exercises.spec import any_device, case, exercise, gradient, input_left_alone, integer, size, values
+from helpers.exercises.spec import any_device, case, exercise, gradient, input_left_alone, integer, values
 
 BY_HAND = "Write the whole model with tensors: no module of PyTorch, and no attention function."
 
@@ -129,9 +129,7 @@ mixture_weights = exercise(
         "with as many models as targets": said_of_targets(4, 4, 2),
         "with tiny probabilities": case(lambda draw: -200 - draw.normal(3, 6).abs(), 2),
     },
-    larger=case(
-        lambda draw: -draw.heavy(draw.number(9, 12), draw.number(300, 400)).abs(), integer(12, 18)
-    ),
+    larger=case(lambda draw: -draw.heavy(draw.number(9, 12), draw.number(300, 400)).abs(), integer(12, 18)),
     aspects=(values(1.5, axes="model"), input_left_alone(0.25), any_device(0.25)),
 )
 
