@@ -251,7 +251,7 @@ def test_an_exam_scores_the_file_that_was_handed_in_on_the_hidden_text(graded):
     entries = Journal(graded.folder, LESSON).read()
     records = {who: {r["exercise"]: r for r in entry.verdicts}["Model"] for who, entry in entries.items()}
     assert records["ada"]["points"] == 5 and 1 < records["ada"]["score"] < 2.3
-    assert records["ben"]["points"] == 0 and 5 < records["ben"]["score"] < 9  # capitals, spaces and dots
+    assert records["ben"]["points"] == 0 and records["ben"]["score"] > 5  # capitals, spaces and dots
     assert records["cyd"]["points"] == 0 and "There is no file" in records["cyd"]["says"]
     assert records["dan"]["points"] == 0 and records["dan"]["score"] is None
     assert {entry.isolation for entry in entries.values()} == {"bubblewrap, warm"}

@@ -231,16 +231,13 @@ some_cache = "C"
 #
 # **Exercise 2 · `mix`** &nbsp; fix · ★☆☆ · 5 minutes · 2.75 points
 #
-# *Fix.* This cell averages log-probabilities, as the ensembles of
-# [OpenNMT-py](https://github.com/OpenNMT/OpenNMT-py/pull/1049) did. The mixture needs the logarithm of the mean of the
-# *probabilities*. A model may give a byte the probability 0, whose logarithm is −∞, and probabilities may be too small
-# for `exp`. At least one model gives each byte more than 0 where a gradient is asked for. Gradients flow, the inputs
-# stay unchanged, and any device will do.
+# *Fix.* This is how [OpenNMT-py](https://github.com/OpenNMT/OpenNMT-py/pull/1049) combined several models at first. It
+# is not the mixture above. A model may give a byte the probability 0, whose logarithm is −∞, and probabilities may be
+# too small for `exp`. Gradients flow where no probability is 0, the inputs stay unchanged, and any device will do.
 #
 # <details><summary>Hint: one byte, two models</summary>
 #
-# Probabilities 0.5 and 0, each with the weight 1/2: the mixture has 0.25, so the result is log 0.25. The cell gives
-# −∞.
+# Probabilities 0.5 and 0, each with the weight 1/2: the mixture has 0.25, so the result is log 0.25.
 #
 # </details>
 # </div>
@@ -326,8 +323,8 @@ print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
 #
 # ## What bytes buy
 #
-# An n-gram of the table takes two bytes: a tag by which it is known again, and its probability in quarters of a bit.
-# How many n-grams are worth having?
+# An n-gram of the table takes two bytes: a tag by which it is known again, and its rounded probability. How many
+# n-grams are worth having?
 
 # %%
 sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
