@@ -217,8 +217,8 @@ refuse: .full .lesson env ## Pay nothing for an answer that waited: LESSON=NN_to
 feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_topic
 	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)
 
-report: .full .lesson env ## Write the instructor's page, report/: LESSON=NN_topic
-	$(PY) -m helpers.grading report $(LESSON)
+report: .full .lesson env ## Write the instructor's page, report/: LESSON=NN_topic (ARGS=--names: in lesson 22's leaderboard)
+	$(PY) -m helpers.grading report $(LESSON) $(ARGS)
 
 export: .full .lesson-if-named env ## Write marks for nbgrader, Canvas and Moodle into export/ (LESSON= for one lesson)
 	$(PY) -m helpers.grading export $(LESSON)
