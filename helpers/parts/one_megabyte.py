@@ -240,7 +240,11 @@ def _orthogonal(x: torch.Tensor) -> torch.Tensor:
 
 
 def to_int8(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Weights in about a quarter of their bytes: matrices as int8 with one scale a row, vectors as float16."""
+    """Weights in about a quarter of their bytes.
+
+    Of a matrix (rows, columns) there is an int8 matrix of that shape, and its scales (rows, 1) under "NAME.scale"; a
+    vector (e,) becomes float16.
+    """
     small = {}
     for name, weight in weights.items():
         if weight.dim() < 2:
@@ -252,7 +256,7 @@ def to_int8(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def from_int8(small: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The weights that `to_int8` made small, as float32."""
+    """The weights that `to_int8` made small, as float32, in their shapes: (rows, columns) and (e,)."""
     scales = {name for name in small if name.endswith(".scale")}
     return {
         name: small[name].float() * small[f"{name}.scale"].float() if f"{name}.scale" in scales else small[name].float()
