@@ -221,7 +221,7 @@ feedback: .full .lesson env ## Write each student's feedback page: LESSON=NN_top
 	$(PY) -m helpers.grading feedback $(LESSON) $(ARGS)
 
 report: .full .lesson-if-named env ## Write the instructor's pages, report/ (LESSON=, or the course so far)
-	$(PY) -m helpers.grading report $(LESSON)
+	$(PY) -m helpers.grading report $(LESSON) $(ARGS)
 
 export: .full .lesson-if-named env ## Write marks for nbgrader, Canvas and Moodle into export/ (LESSON= for one lesson)
 	$(PY) -m helpers.grading export $(LESSON)

@@ -13,7 +13,8 @@ c = get_config()  # noqa: F821  (nbgrader defines it)
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "notebooks"
 # Everything beside a notebook would be copied to the release, and over a student's files when grading.
-# *.py and mistakes.toml keep a lesson's source text and its mistakes out of both, further what else was measured.
+# *.py and mistakes.toml keep a lesson's source text and its mistakes out of both, further what else was measured;
+# *.safetensors is the solution of lesson 22's open task.
 c.CourseDirectory.ignore = [
     ".ipynb_checkpoints",
     "*.pyc",
@@ -21,6 +22,7 @@ c.CourseDirectory.ignore = [
     ".*",
     "*.py",
     "mistakes.toml",
+    "*.safetensors",
     "further",
     "feedback",
 ]

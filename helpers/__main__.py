@@ -25,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
     lab.epilog = "What follows -- goes to JupyterLab: python -m helpers lab 3 -- --port=8899"
     commands.add_parser("start", help="write the start page, start.ipynb, for Notebook 7 or VS Code")
     commands.add_parser("points", help="print the points so far, and where you stopped")
+    commands.add_parser("board", help="list the scores of your own model, lesson 22, the best first")
     panels = commands.add_parser("panels", help="print what each check of a lesson will say in an exam")
     panels.add_argument("lesson", help="its name or number, or a notebook's path")
     for name, about in (
@@ -84,6 +85,12 @@ def _points(args: argparse.Namespace) -> None:
     from helpers.student.start_page import start_page
 
     print(start_page())
+
+
+def _board(args: argparse.Namespace) -> None:
+    from helpers.student.board import board
+
+    print(board())
 
 
 def _panels(args: argparse.Namespace) -> None:

@@ -34,6 +34,9 @@ class Result:
     """Equal for cells that are the same program."""
     at: str = ""
     """Local time, to the second, "2026-03-02T23:59:00"."""
+    score: float | None = None
+    text: str = ""
+    """score, text: of an open task, the bits per byte, and on which text."""
 
 
 def file() -> Path | None:
@@ -80,7 +83,9 @@ def _result(fields: dict) -> Result | None:
     try:
         texts = {name: str(fields[name]) for name in ("lesson", "exercise", "state")}
         texts |= {name: str(fields.get(name, "")) for name in ("answer", "at")}
-        return Result(**texts, points=float(fields["points"]), out_of=float(fields["out_of"]))
+        score = fields.get("score")
+        scored = {"score": None if score is None else float(score), "text": str(fields.get("text", ""))}
+        return Result(**texts, points=float(fields["points"]), out_of=float(fields["out_of"]), **scored)
     except (ValueError, TypeError, KeyError):
         return None
 

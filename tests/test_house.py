@@ -52,7 +52,7 @@ MAY_IMPORT = {
     "ladder": {"parts", "plots", "data"},
     "student": {"exercises", "checking"},
     "__main__": {"student", "data"},
-    "training": {"parts", "data", "ladder"},
+    "training": {"parts", "data", "exercises", "ladder"},
     "grading": {"exercises", "checking"},
     "authoring.publish": {"student"},
     "authoring.build": {"parts", "data", "exercises", "checking", "grading", "student", "authoring.publish"},

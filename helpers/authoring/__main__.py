@@ -52,6 +52,13 @@ def parser() -> argparse.ArgumentParser:
     add["build"]("--prose", action="store_true", help="only prose has changed: keep the key, and do not run the lesson")
     add["check"]("--seeds", type=int, default=0, metavar="N", help="judge every variant on N seeds too")
     add["exam-key"]("--seeds", type=int, metavar="N", help="how many seeds submissions are shared out to")
+    add["exam-key"]("--text", type=Path, metavar="FILE", help="of lesson 22: a text of yours that nobody has seen")
+    add["exam-key"](
+        "--like",
+        default="manual",
+        metavar="TEXT",
+        help="of lesson 22: the text that students learn from: manual, austen, enwik8",
+    )
     add["new"]("name", metavar="NN_topic")
     add["name-mistake"]("lesson", metavar="NN_topic")
     add["name-mistake"]("answer", help="its handle in the report: 3f2a91c0")
@@ -127,16 +134,24 @@ def _mutants(args) -> None:
 
 
 def _exam_key(args) -> int:
-    from helpers.authoring.build.exam_key import POOL, make_exam_key
+    from helpers.authoring.build.exam_key import POOL, make_exam_key, own_text, part_of
     from helpers.grading.progress_bars import progress
 
     pool = POOL if args.seeds is None else args.seeds
     if not 1 <= pool <= 64:
         print("--seeds: from 1 to 64; 6 is a good number.", file=sys.stderr)
         return 1
+    text = None
+    if args.text or args.like != "manual":
+        try:
+            text = own_text(args.text, args.like) if args.text else part_of(args.like, "held_back")
+        except (OSError, ValueError, LookupError) as problem:
+            print(f"No exam key was made: {problem}", file=sys.stderr)
+            return 1
     for source in sources(args.lessons):
         with progress(pool, f"Exam key of {source.name}", "seed") as bar:
-            path = make_exam_key(source.name, Path.cwd(), pool=pool, progress=lambda done, of: bar.update())
+            done = {"pool": pool, "progress": lambda done, of: bar.update(), "text": text}
+            path = make_exam_key(source.name, Path.cwd(), **done)
         print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
         if earlier := sorted(path.parent.glob(f"{path.stem}.until-*")):
             print(f"The key before it, with which marks may have been given, is {earlier[-1].relative_to(Path.cwd())}.")

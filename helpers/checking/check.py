@@ -11,6 +11,8 @@ import os
 import re
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from IPython import get_ipython
 from IPython.display import display
@@ -39,7 +41,7 @@ from helpers.checking.run.kernel_state import KernelState, TimeLimitExceeded, ti
 from helpers.checking.show import panel
 from helpers.checking.show.waiting import Waiting
 from helpers.course import PACKED_SOLUTIONS, ROOT, SOLUTIONS, VALIDATING
-from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson
+from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson, open_task
 from helpers.text import number
 
 REMEDY = (
@@ -92,13 +94,23 @@ class Check:
     """The check of one lesson, called under each exercise with what the student wrote.
 
     seconds: how long an answer may run; `check.seconds = 60` gives it longer on a slow machine. kernel: the kernel's
-    state, where the lesson is open as a notebook.
+    state, where the lesson is open as a notebook. text: what open tasks are scored on (`data.open_texts.OpenText`).
     """
 
+    text: Any = None
+
     def __init__(self, lesson: Lesson, kernel: KernelState | None = None):
-        self.lesson = lesson
+        self._lesson = lesson
         self.seconds = float(os.environ.get(SETTING, SECONDS))
         self._kernel = kernel
+
+    @property
+    def lesson(self) -> Lesson:
+        """What it checks. An open task is tried on the file of weights in this folder, and the open part of a text."""
+        if not self._lesson.open_task or self.text is None:
+            return self._lesson
+        weights = open_task.read_weights(Path.cwd())
+        return self._lesson.on(open_task.material(self.text.home, self.text.landmarks(), weights, at_home=True))
 
     def __call__(self, written: object) -> None:
         """Check the exercise that `written` answers.
@@ -109,14 +121,14 @@ class Check:
         exercise = self._exercise(written)
         if exercise is None:
             return
-        late = f"{exercise.name}: still running. It is stopped after {number(self.seconds)} seconds."
+        late = f"{exercise.name}: still running. It is stopped after {number(self.seconds + exercise.seconds)} seconds."
         with Waiting(late) as waiting:
             verdict = self._verdict(exercise, written)
         if self._record(verdict) and verdict.state == RIGHT and not verdict.says:
             verdict = replace(verdict, says=self._what_next(exercise))
         waiting.replace_by(panel.Display(verdict))
         calm = verdict.state in (NOT_STARTED, AS_GIVEN) and not os.environ.get(VALIDATING)
-        if verdict.state != RIGHT and not calm:
+        if verdict.state != RIGHT and not calm and verdict.score is None:
             raise CheckFailed(verdict)
 
     def prediction(self, name: str, value: object) -> None:
@@ -160,7 +172,7 @@ class Check:
         """The verdict on an answer that runs alone, as it will in an exam, against the shipped key."""
         exercise, key = self.lesson[name], self._key
         try:
-            with time_limit(self.seconds):
+            with time_limit(self.seconds + exercise.seconds):
                 answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         except NothingDefined as problem:
             return no_answer(exercise, UNFINISHED if OF_UNFINISHED.search(str(problem)) else str(problem))
@@ -181,7 +193,7 @@ class Check:
         if self._kernel and (elsewhere := self._elsewhere(exercise, self._kernel)):
             return not_started(exercise, elsewhere)
         try:
-            with time_limit(self.seconds):
+            with time_limit(self.seconds + exercise.seconds):
                 verdict = self.verdict(exercise.name, written, source)
                 if self._kernel and source and not failure and verdict.points:
                     verdict = self._if_alone(exercise, verdict, source, self._kernel)
@@ -227,11 +239,12 @@ class Check:
         state = verdict.state if verdict.state in (RIGHT, NOT_STARTED, AS_GIVEN, NO_ANSWER) else check_log.WRONG
         answer = cell_of(self._kernel.source(verdict.exercise)).digest
         points = (verdict.points, verdict.out_of)
-        return check_log.record(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer))
+        scored = {} if verdict.score is None else {"score": verdict.score, "text": self.text.name}
+        return check_log.record(check_log.Result(self.lesson.name, verdict.exercise, *points, state, answer, **scored))
 
     @cached_property
     def _key(self) -> AnswerKey:
-        return load_key(self.lesson, shipped_path(self.lesson.name), REMEDY)
+        return load_key(self._lesson, shipped_path(self.lesson.name), REMEDY)
 
     def _exercise(self, written: object) -> Exercise | None:
         """The exercise that is checked: by the name in the running cell, or else by the object's own name."""

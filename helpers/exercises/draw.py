@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +28,8 @@ class Draw:
     """
 
     device = torch.device("cpu")
+    material: Any = None
+    """What an open task is tried on (see `open_task.Material`)."""
 
     def __init__(self, seed: int | str, *names: str):
         self._words = (str(seed), *names)

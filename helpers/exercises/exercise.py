@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, cast
@@ -86,6 +86,8 @@ class Aspect:
     """What its tensors hold."""
     kinds: Mapping[str, Kind] = field(default_factory=lambda: MappingProxyType({}))
     """What those of these names hold instead."""
+    collected_by: str = ""
+    """The aspect whose probe collects for this one too, whose own probe is not run; "" where it collects itself."""
 
     def kind_of(self, name: str) -> Kind:
         """What its tensor of that name holds."""
@@ -136,6 +138,13 @@ class Exercise:
     """Why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`)."""
     may_be_typed_in: str = ""
     """Why its answer may be typed in, which the card says; `make check` refuses values that never change."""
+    seconds: float = 0
+    """Time that it takes beyond what any exercise may take."""
+    score: Callable[[Collected, Draw], float] | None = None
+    """Of an open task, the number that answers are ranked by, the lower the better, made of what the first aspect
+    collects (see `open_task`). What it is tried on is `material`.
+    """
+    material: Any = None
 
     def __post_init__(self):
         names = [aspect.name for aspect in self.aspects]
@@ -151,7 +160,14 @@ class Exercise:
 
     def draw(self, seed: int | str, aspect: Aspect) -> Draw:
         """The inputs of one aspect under one seed."""
-        return Draw(seed, self.name, aspect.name)
+        draw = Draw(seed, self.name, aspect.collected_by or aspect.name)
+        draw.material = self.material
+        return draw
+
+    @property
+    def open_task(self) -> bool:
+        """Is there no right answer to it, but a score?"""
+        return self.score is not None
 
 
 @dataclass(frozen=True)
@@ -242,6 +258,16 @@ class Lesson:
 
     def __iter__(self) -> Iterator[Exercise]:
         return iter(self.exercises)
+
+    def on(self, material: Any) -> Lesson:
+        """The lesson with what its open tasks are tried on; the same where it has none."""
+        given = tuple(replace(each, material=material) if each.open_task else each for each in self.exercises)
+        return replace(self, exercises=given)
+
+    @property
+    def open_task(self) -> bool:
+        """Does one of its exercises need a file beside the notebook, and a text to be scored on?"""
+        return any(exercise.open_task for exercise in self.exercises)
 
     def __getitem__(self, name: str) -> Exercise:
         for exercise in self.exercises:

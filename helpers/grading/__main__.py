@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     add_only(add_for_lesson("feedback", "write a page for each student"))
     report = add("report", help="write the instructor's pages and tables, report/")
     report.add_argument("lesson", metavar="NN_topic", nargs="?", help="the course so far if none is named")
+    report.add_argument("--names", action="store_true", help="names in lesson 22's leaderboard, and not pseudonyms")
     export = add("export", help="write the marks for nbgrader, Canvas and Moodle, export/")
     export.add_argument("lesson", metavar="NN_topic", nargs="?", help="all lessons if none is named")
     return top

@@ -16,6 +16,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.course import SOLUTIONS
 from helpers.exercises import Lesson
+from helpers.exercises.open_task import read_weights
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import REFERENCE
 from helpers.grading.grader import GradedSubmission
@@ -51,12 +52,20 @@ def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> dict[str, Su
     REFERENCE must get full marks; it is left out where there are no solutions. EMPTY must get none.
     """
     answers = reference_answers(root, lesson)
+    weights = reference_weights(root, lesson) if lesson.open_task else None
     notebooks = {REFERENCE: filled_in(released, answers), EMPTY: released}
-    return {name: _handed_in(name, notebook) for name, notebook in notebooks.items() if answers or name == EMPTY}
+    there = {name: notebook for name, notebook in notebooks.items() if answers or name == EMPTY}
+    return {name: _handed_in(name, notebook, weights) for name, notebook in there.items()}
 
 
-def _handed_in(name: str, notebook: NotebookNode) -> Submission:
-    return Submission(Student(name), None, screen(nbformat.writes(notebook).encode()), digest="")
+def _handed_in(name: str, notebook: NotebookNode, weights: bytes | None) -> Submission:
+    return Submission(Student(name), None, screen(nbformat.writes(notebook).encode()), digest="", weights=weights)
+
+
+def reference_weights(root: Path, lesson: Lesson) -> bytes | None:
+    """The lesson's own file of weights; None where neither the course's folder nor the checkout has it."""
+    found = (read_weights(folder / lesson.name) for folder in (root / "solutions", SOLUTIONS))
+    return next((data for data in found if data is not None), None)
 
 
 def reference_answers(root: Path, lesson: Lesson) -> dict[str, str]:

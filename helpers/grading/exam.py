@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
@@ -17,13 +18,23 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 
 from helpers.checking.judge.keys import AnswerKey, BadKey, key_from_bytes, metadata_of
-from helpers.exercises import load_lesson
+from helpers.exercises import load_lesson, open_task
 from helpers.grading.judging import ExerciseRun
 
 FOLDER = "exam"
 POOL = 6  # seeds of a lesson's exam
 REFERENCE = "the reference solution"  # goes first, and is tried under every seed
+HIDDEN_TEXT, CANARY_TEXT = "exam", "canary"  # of an open task
 HIDDEN = "(the exam's seed)"  # shown where a submission printed it
+
+
+@dataclass(frozen=True)
+class ExamText:
+    """A text that open tasks are scored on."""
+
+    text: bytes
+    landmarks: Mapping[str, float]
+    """Bits per byte by name."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,14 @@ class ExamKey:
     """Never handed to a submission."""
     keys: tuple[AnswerKey, ...]
     """One for each seed."""
+    texts: Mapping[str, ExamText] = field(default_factory=dict)
+    """Of a lesson with an open task: what submissions are scored on, HIDDEN_TEXT, and what canaries are."""
+
+    def material(self, name: str, weights: bytes | None, problem: str = "") -> open_task.Material:
+        """What a submission's open task is tried on. name: of the text. See `open_task.material`."""
+        scored_on = self.texts[name]
+        at_home = name == CANARY_TEXT
+        return open_task.material(scored_on.text, scored_on.landmarks, weights, problem, at_home)
 
     def key_for(self, student: str, work: str) -> AnswerKey:
         """The key that a submission is graded with; its seed is what the submission is run with.
@@ -83,11 +102,15 @@ def load_exam_key(lesson: str, root: Path) -> ExamKey:
         raise BadKey(f"The exam key of {lesson} is missing ({name}). {remedy}")
     try:
         data = path.read_bytes()
-        secret, packed = metadata_of(data)["secret"], load(data)
+        about, packed = metadata_of(data), load(data)
+        secret, marks = about["secret"], json.loads(about.get("landmarks", "{}"))
+        texts = {name: ExamText(packed.pop(f"text {name}").numpy().tobytes(), marks[name]) for name in marks}
         parts = [packed[str(place)].numpy().tobytes() for place in range(len(packed))]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The exam key {name} is damaged and cannot be read. {remedy}") from problem
     keys = tuple(key_from_bytes(exercises, part, name, remedy) for part in parts)
     if not keys or [key.seed for key in keys] != seeds_of(secret, len(keys)):
         raise BadKey(f"The exam key {name} is damaged: its seeds are not those of its secret. {remedy}")
-    return ExamKey(secret, keys)
+    if exercises.open_task and not {HIDDEN_TEXT, CANARY_TEXT} <= texts.keys():
+        raise BadKey(f"The exam key {name} holds no text to score on. {remedy}")
+    return ExamKey(secret, keys, texts)

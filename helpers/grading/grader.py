@@ -6,7 +6,7 @@ import contextlib
 import copy
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import nbformat
@@ -21,7 +21,7 @@ from helpers.checking.run import answers
 from helpers.checking.run.answers import Answer
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Lesson
-from helpers.grading.exam import HIDDEN, REFERENCE, ExamKey, digest_of_work, without_seed
+from helpers.grading.exam import CANARY_TEXT, HIDDEN, HIDDEN_TEXT, REFERENCE, ExamKey, digest_of_work, without_seed
 from helpers.grading.gradebook import digest_of
 from helpers.grading.journal import NOTHING_RAN, JournalEntry
 from helpers.grading.judging import ExerciseRun, JudgedExercise, judge_predictions, judge_submission, unexplained_of
@@ -72,25 +72,35 @@ class Grader:
         canary: the name of the canary that it is; then it is run on every machine, and the worst result returned.
         """
         try:
-            notebook, flags, problem = self._restored(submission)
-            key = self.exam.key_for(submission.student.id, digest_of_work(notebook))
-            if problem:
-                run = ExerciseRun(says=f"Nothing could be run: {problem}.", absent=True)
-                runs = {exercise.name: run for exercise in self.lesson}
-                executed = [ExecutionResult(runs, SubmissionScan(), isolation=NOTHING_RAN)]
-            else:
-                work = work_of(self.lesson, notebook, self.released)
-                with self.slots:
-                    if canary:
-                        executed = self.runner.everywhere(work, key.seed)
-                    else:
-                        unexplained = partial(unexplained_of, self.lesson, key)
-                        executed = [self.runner.execute(work, key.seed, unexplained=unexplained)]
-            graded = [self._judged(submission, notebook, key, flags, each) for each in executed]
-            worst_first = sorted(graded, key=lambda result: result.entry.points)
-            return worst_first[0 if canary == REFERENCE else -1]
+            return self._on_its_text(submission, canary)._graded(submission, canary)
         except Exception as failure:  # the machinery failed, not the student: no mark is written
             return GradedSubmission(submission, problem=f"{type(failure).__name__}: {failure}")
+
+    def _on_its_text(self, submission: Submission, canary: str) -> Grader:
+        """For an open task, the grader with what this submission is tried on."""
+        if not self.lesson.open_task:
+            return self
+        text = CANARY_TEXT if canary else HIDDEN_TEXT
+        return replace(self, lesson=self.lesson.on(self.exam.material(text, submission.weights, submission.no_weights)))
+
+    def _graded(self, submission: Submission, canary: str) -> GradedSubmission:
+        notebook, flags, problem = self._restored(submission)
+        key = self.exam.key_for(submission.student.id, digest_of_work(notebook))
+        if problem:
+            run = ExerciseRun(says=f"Nothing could be run: {problem}.", absent=True)
+            runs = {exercise.name: run for exercise in self.lesson}
+            executed = [ExecutionResult(runs, SubmissionScan(), isolation=NOTHING_RAN)]
+        else:
+            work = work_of(self.lesson, notebook, self.released)
+            with self.slots:
+                if canary:
+                    executed = self.runner.everywhere(work, key.seed)
+                else:
+                    unexplained = partial(unexplained_of, self.lesson, key)
+                    executed = [self.runner.execute(work, key.seed, unexplained=unexplained)]
+        graded = [self._judged(submission, notebook, key, flags, each) for each in executed]
+        worst_first = sorted(graded, key=lambda result: result.entry.points)
+        return worst_first[0 if canary == REFERENCE else -1]
 
     def _restored(self, submission: Submission) -> tuple[NotebookNode, list[str], str]:
         """A notebook to run, flags about it, and why it cannot be read; then it is an empty one."""
@@ -160,4 +170,5 @@ def work_of(lesson: Lesson, notebook: NotebookNode, released: NotebookNode) -> E
         if cell.cell_type == "code" and grade_id(cell) != SETUP and cell.source.strip()
     ]
     stubs = {exercise.name: texts.get(exercise.name, "") for exercise in lesson}
-    return ExecutionRequest(lesson.name, tuple(cells), stubs, texts.get(SETUP, ""))
+    given = next((each.material.for_answer() for each in lesson if each.material is not None), None)
+    return ExecutionRequest(lesson.name, tuple(cells), stubs, texts.get(SETUP, ""), given)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +16,10 @@ from helpers.authoring.build.lesson_source import Source, sources
 from helpers.authoring.build.make_keys import make_keys
 from helpers.checking.judge.keys import key_as_bytes
 from helpers.course import write_whole
+from helpers.data.open_texts import landmarks_of, open_text
 from helpers.exercises import Lesson
-from helpers.grading.exam import POOL, ExamKey, exam_key_path, seeds_of
+from helpers.exercises.open_task import contexts_of
+from helpers.grading.exam import CANARY_TEXT, HIDDEN_TEXT, POOL, ExamKey, ExamText, exam_key_path, seeds_of
 
 
 def make_exam_key(
@@ -24,16 +28,20 @@ def make_exam_key(
     secret: str | None = None,
     pool: int = POOL,
     progress: Callable[[int, int], None] = lambda done, of: None,
+    text: ExamText | None = None,
 ) -> Path:
     """Make a new exam key, from a new secret unless one is given, and return where it lies.
 
     An earlier one is set aside (`set_aside`). pool: how many seeds. progress: called with how many of them are
-    done, and of how many. Submissions that were graded with an earlier key keep their marks until they are graded
+    done, and of how many. text: of a lesson with an open task, what to score on, which nobody has seen; without it, the
+    part of the manual that is held back. Submissions that were graded with an earlier key keep their marks until they are graded
     again.
     """
     (source,) = sources([lesson])
     path = exam_key_path(lesson, root)
     key = exam_key_of(source, secret or secrets.token_hex(32), pool, progress)
+    if source.lesson.open_task:
+        key = replace(key, texts={HIDDEN_TEXT: text or part_of("manual", "held_back"), CANARY_TEXT: part_of("manual")})
     set_aside(path)
     save_exam_key(key, source.lesson, path)
     return path
@@ -44,6 +52,19 @@ def exam_key_of(
 ) -> ExamKey:
     """The exam key of a lesson for a secret. The same secret gives the same key as long as the lesson is the same."""
     return ExamKey(secret, tuple(make_keys(source, seeds_of(secret, pool), progress)))
+
+
+def part_of(name: str, part: str = "home") -> ExamText:
+    """A part of a text that is on this machine, to score on. Raises LookupError."""
+    text = open_text(name)
+    return ExamText(getattr(text, part), text.landmarks(part))
+
+
+def own_text(file: Path, like: str) -> ExamText:
+    """The instructor's own text. like: the text that landmarks are taken from. Raises OSError, BadText, LookupError."""
+    data = file.read_bytes()
+    contexts_of(data)
+    return ExamText(data, landmarks_of(data, like))
 
 
 def set_aside(path: Path) -> Path | None:
@@ -63,4 +84,9 @@ def save_exam_key(key: ExamKey, lesson: Lesson, path: Path) -> None:
         str(place): torch.frombuffer(bytearray(key_as_bytes(each, lesson)), dtype=torch.uint8)
         for place, each in enumerate(key.keys)
     }
-    write_whole(path, save(packed, metadata={"secret": key.secret}), mode=0o600)
+    about = {"secret": key.secret}
+    if key.texts:
+        for name, scored_on in key.texts.items():
+            packed[f"text {name}"] = torch.frombuffer(bytearray(scored_on.text), dtype=torch.uint8)
+        about["landmarks"] = json.dumps({name: dict(scored_on.landmarks) for name, scored_on in key.texts.items()})
+    write_whole(path, save(packed, metadata=about), mode=0o600)

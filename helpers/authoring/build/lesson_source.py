@@ -20,7 +20,8 @@ from helpers.checking.read.finished_parts import sources_for
 from helpers.checking.run.isolation import run_alone
 from helpers.checking.read.program_slice import ProgramSlice
 from helpers.course import NOTEBOOKS, ROOT, SOLUTIONS
-from helpers.exercises import Exercise, Lesson, load_lesson
+from helpers.data.open_texts import open_text
+from helpers.exercises import Exercise, Lesson, load_lesson, open_task
 from helpers.notebooks import SETUP, as_released, as_solved, grade_id, sources_of
 
 CARD = (
@@ -69,8 +70,13 @@ class Source:
 
     @property
     def lesson(self) -> Lesson:
-        """What its exercises ask."""
-        return load_lesson(self.name)
+        """What its exercises ask. An open task is tried on the lesson's own weights, and a part of the manual."""
+        lesson = load_lesson(self.name)
+        if not lesson.open_task:
+            return lesson
+        text = open_text("manual")
+        weights = open_task.read_weights(self.folder)
+        return lesson.on(open_task.material(text.home, text.landmarks(), weights, at_home=True))
 
     def variants(self, kind: type | tuple[type, ...] = Variant) -> list:
         """What mistakes.toml lists, of this kind. Raises BadEdit where it cannot be read or names no exercise."""

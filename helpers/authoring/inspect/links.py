@@ -105,6 +105,9 @@ def places(markdown: str) -> set[str]:
     return fragments
 
 
+END = "../../site/end.md"  # from the last lesson
+
+
 def broken_links(source: Source) -> list[str]:
     """Links of a lesson that do not hold in the repository, in a student's copy or on the site."""
     texts = [cell.source for cell in source.cells_as_written() if cell.cell_type == "markdown"]
@@ -119,6 +122,8 @@ def broken_links(source: Source) -> list[str]:
         problems.append(
             f"the last line does not link to the next lesson: **Next:** [...](../{after[0]}/{after[0]}.ipynb)"
         )
+    if not after and f"]({END})" not in last:
+        problems.append(f"the last line does not link to the end of the course: **Next:** [...]({END})")
     return problems
 
 

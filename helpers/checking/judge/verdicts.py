@@ -75,6 +75,8 @@ class Verdict:
     """They explain all that is wrong."""
     note: str = ""
     """What has to be known of the verdict itself, whatever its state."""
+    score: float | None = None
+    """Of an open task, the number that answers are ranked by."""
 
 
 def not_started(exercise: Exercise, says: str = "") -> Verdict:
@@ -115,7 +117,7 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
         comparison = compare(exercise, outcomes, key)
         recognised, similar = recognise(comparison)
         verdict = _laid_out(comparison, recognised, messages(comparison, recognised, similar))
-    return replace(verdict, printed=answer.printed, lines_printed=answer.lines_printed)
+    return replace(verdict, printed=answer.printed, lines_printed=answer.lines_printed, score=answer.score)
 
 
 # ------------------------------------------------------------------------------------------------ layout

@@ -92,6 +92,8 @@ class Answer:
     outcomes: Mapping[str, Outcome]
     printed: str = ""
     lines_printed: int = 0
+    score: float | None = None
+    """Of an open task, once it is reduced."""
 
 
 # ---------------------------------------------------------------------------------------------- running
@@ -133,7 +135,7 @@ def collect(exercise: Exercise, written: object, seed: int | str, only: Collecti
     with quiet[0], quiet[1], warnings.catch_warnings(action="ignore"), _lengths_agree(), _one_thread(), on_the_cpu():
         outcomes = {
             aspect.name: _outcome(exercise, aspect, written, seed)
-            if only is None or aspect.name in only
+            if (only is None or aspect.name in only) and not aspect.collected_by
             else Outcome(NOT_ATTEMPTED)
             for aspect in exercise.aspects
         }
@@ -144,8 +146,18 @@ def collect(exercise: Exercise, written: object, seed: int | str, only: Collecti
 
 def reduced(answer: Answer, exercise: Exercise, seed: int | str) -> Answer:
     """The answer with what its aspects compare, made of what was collected with the inputs of that seed."""
-    outcomes = {a.name: _reduced(answer.outcomes[a.name], a, exercise.draw(seed, a)) for a in exercise.aspects}
-    return replace(answer, outcomes=outcomes)
+    collected = {a.name: answer.outcomes[a.collected_by or a.name] for a in exercise.aspects}
+    outcomes = {a.name: _reduced(collected[a.name], a, exercise.draw(seed, a)) for a in exercise.aspects}
+    return replace(answer, outcomes=outcomes, score=_score(collected, exercise, seed))
+
+
+def _score(collected: Mapping[str, Outcome], exercise: Exercise, seed: int | str) -> float | None:
+    """Of an open task, what it is ranked by; None where there is nothing to rank, and for other exercises."""
+    first = exercise.aspects[0]
+    if exercise.score is not None and collected[first.name].state == ANSWERED:
+        with contextlib.suppress(Exception):
+            return exercise.score(collected[first.name].tensors, exercise.draw(seed, first))
+    return None
 
 
 def _reduced(outcome: Outcome, aspect: Aspect, draw: Draw) -> Outcome:

@@ -170,13 +170,17 @@ def _panel_of_verdict(verdict: Verdict) -> _Panel:
         COLOURS.get(verdict.state, ATTENTION),
         number(verdict.points),
         f"of {number(verdict.out_of)} points",
-        verdict.note,
+        " ".join(filter(None, (_scored(verdict), verdict.note))),
         verdict.says,
         "; ".join(verdict.titles),
         tuple(_rows(verdict)),
         printed if verdict.printed else "",
         "\n".join(verdict.printed.strip().splitlines()[:8])[:500],
     )
+
+
+def _scored(verdict: Verdict) -> str:
+    return "" if verdict.score is None else f"{verdict.score:.3f} bits a byte."
 
 
 def _rows(verdict: Verdict) -> Iterator[_Row]:

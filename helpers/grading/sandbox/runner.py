@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 
 from helpers.checking.read.cell_scan import CellScan, SubmissionScan
@@ -20,6 +20,7 @@ from helpers.checking.read.finished_parts import sources_for
 from helpers.checking.read.program_slice import CodeCell, ProgramSlice
 from helpers.course import LIMITS, SHIPPED_SEED, Limits
 from helpers.exercises import Exercise, load_lesson
+from helpers.exercises.open_task import Material
 from helpers.grading.judging import ExerciseRun
 from helpers.grading.sandbox import another_user, bubblewrap
 from helpers.grading.sandbox.another_user import ANOTHER_USER
@@ -45,6 +46,8 @@ class ExecutionRequest:
     """The solution cells as students get them, by exercise."""
     setup: str
     """The released setup cell."""
+    material: Material | None = None
+    """What an open task is tried on, without what answers it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Runner:
         limits: Limits = LIMITS,
         begun: ForkServer | None = None,
     ):
-        self.lesson, self.isolation, self.limits = lesson, isolation, limits
+        self.lesson, self.isolation, self.limits = lesson, isolation, _with_time_for(lesson, limits)
         self._warm = warm and isolation == BUBBLEWRAP
         self._server: ForkServer | None = begun
         self._talks: weakref.WeakSet[Conversation] = weakref.WeakSet()
@@ -250,7 +253,11 @@ class _Execution:
             "program": asdict(self._scan.slices[exercise.name]),
             "parts": _parts_for(self.work.lesson, exercise.name),
         }
-        until = min(time.monotonic() + self.runner.limits.exercise_seconds, self._end)
+        if exercise.open_task and self.work.material is not None:
+            if self.work.material.problem:
+                return ExerciseRun(says=self.work.material.problem, absent=True)
+            request["material"] = self.work.material.to_wire()
+        until = min(time.monotonic() + self.runner.limits.exercise_seconds + exercise.seconds, self._end)
         seeds = self.seed, SHIPPED_SEED
         reply = self._talk.answer(request, seeds, until, lambda message: self._aspects_to_rerun(exercise, message))
         ended = self._replace() if not self._talk.alive else ""
@@ -258,6 +265,8 @@ class _Execution:
 
     def _aspects_to_rerun(self, exercise: Exercise, message: dict) -> list[str]:
         """The aspects to run on the shipped key's inputs too."""
+        if exercise.open_task:  # whose text is the same under every seed
+            return []
         if self.unexplained is None:
             return [aspect.name for aspect in exercise.aspects]
         return self.unexplained(exercise.name, message["answer"])
@@ -272,7 +281,8 @@ class _Execution:
         if "undefined" in message:
             return ExerciseRun(says=plain(message["undefined"], 600), absent=True)
         if reply.state == LATE:
-            self.flags.append(f"{name} took longer than {self.runner.limits.exercise_seconds:g} s")
+            longest = self.runner.limits.exercise_seconds + load_lesson(self.work.lesson)[name].seconds
+            self.flags.append(f"{name} took longer than {longest:g} s")
             return ExerciseRun(says="The answer did not finish in time. Is there a loop that never ends?")
         if reply.state == EARLY:
             self.flags.append(f"{name} sent a result before it was asked for one")
@@ -298,6 +308,13 @@ class _Execution:
         else:
             self._open()
         return end.why
+
+
+def _with_time_for(lesson: str, limits: Limits) -> Limits:
+    """The limits, with the time that exercises of this lesson take beyond what any exercise may take."""
+    more = sum(exercise.seconds for exercise in load_lesson(lesson))
+    total, processor = limits.total_seconds + more, limits.processor_seconds + more
+    return replace(limits, total_seconds=total, processor_seconds=processor)
 
 
 @lru_cache(maxsize=256)

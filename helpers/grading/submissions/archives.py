@@ -31,6 +31,7 @@ HIGHEST_RATIO = 200  # of a file's size to its size in the zip, above 1 MB
 DEEPEST_ZIP = 2  # a class's zip, and in it a student's own
 DEEPEST_FOLDER = 10
 STAMP = "timestamp.txt"
+NOTEBOOKS, WEIGHTS = (".ipynb", ".ipynb.json", ".ipynb.txt"), (".safetensors",)
 
 IGNORED = re.compile(r"^(\..*|__MACOSX|__pycache__)$")
 LINK, NO_FILE = "is a link and was not followed", "is no plain file and was left out"
@@ -101,9 +102,13 @@ class ArchiveEntry:
 
 
 class FileScanner:
-    """Finds the files that a class handed in. On the way are filled: left_out, and owners with a file of each."""
+    """Finds the files that a class handed in. On the way are filled: left_out, and owners with a file of each.
 
-    def __init__(self) -> None:
+    weights: find files of weights too, beside notebooks.
+    """
+
+    def __init__(self, weights: bool = False) -> None:
+        self._endings = (*NOTEBOOKS, *WEIGHTS) if weights else NOTEBOOKS
         self.left_out: list[LeftOut] = []
         self.owners: dict[FileOwner, SubmittedFile] = {}
         self._used: dict[tuple[FileOwner, str], float] = defaultdict(float)
@@ -111,7 +116,7 @@ class FileScanner:
         self._cut_off: set[FileOwner] = set()
 
     def scan(self, place: Path) -> Iterator[SubmittedFile]:
-        """The notebooks and time stamps in this folder or zip."""
+        """The notebooks, files of weights and time stamps in this folder or zip."""
         if place.is_dir():
             yield from self._by_owner(place, list(_folder_entries(place)))
         elif parse_platform_name(place.name):
@@ -130,7 +135,7 @@ class FileScanner:
         """The files of a folder or a class's zip, whose outermost names are the instructor's or a platform's."""
         exports = self._unpacked_exports(entries, container)
         for entry in entries:
-            file = _with_owner(entry, container)
+            file = _with_owner(entry, container, self._endings)
             if file is not None:
                 if file.outer[-1] not in exports:
                     self.owners.setdefault(file.owner, file)
@@ -153,13 +158,13 @@ class FileScanner:
         return exports
 
     def _file(self, entry: ArchiveEntry, file: SubmittedFile, zips: int) -> Iterator[SubmittedFile]:
-        """The notebooks in a file of a student's. zips: how many zips it is in."""
+        """What is looked for in a file of a student's. zips: how many zips it is in."""
         if not self._within(file, "files", 1, MOST_FILES):
             return
         stamp = _is_stamp(file) and zips == bool(file.container)
         if entry.problem:
             self._leave_out(file.owner, str(file) if entry.names else f"{file}/{entry.path}", entry.problem)
-        elif stamp or _is_notebook(file.name):
+        elif stamp or file.name.lower().endswith(self._endings):
             if self._within(file, "notebooks", 1, MOST_NOTEBOOKS) and self._within(
                 file, "MB", entry.megabytes, MOST_MB
             ):
@@ -201,7 +206,7 @@ class FileScanner:
         return within
 
 
-def _with_owner(entry: ArchiveEntry, container: str) -> SubmittedFile | None:
+def _with_owner(entry: ArchiveEntry, container: str, endings: tuple[str, ...]) -> SubmittedFile | None:
     """The entry as its owner's file; None if its name says no owner."""
     if not entry.names:
         return None
@@ -210,7 +215,7 @@ def _with_owner(entry: ArchiveEntry, container: str) -> SubmittedFile | None:
     owner = parse_platform_name(outer[-1])
     if owner is None and inside:
         owner = FileOwner(PACKED if container else FOLDER, outer[-1])
-    elif owner is None and (_is_notebook(outer[-1]) or (container and _is_zip(outer[-1]))):
+    elif owner is None and (outer[-1].lower().endswith(endings) or (container and _is_zip(outer[-1]))):
         owner = loose_owner(outer[-1])
     if owner is None:
         return None
@@ -341,10 +346,6 @@ def _is_ignored(name: str) -> bool:
 
 def _is_zip(name: str) -> bool:
     return name.lower().endswith(".zip")
-
-
-def _is_notebook(name: str) -> bool:
-    return name.lower().endswith((".ipynb", ".ipynb.json", ".ipynb.txt"))
 
 
 def _is_stamp(file: SubmittedFile) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from helpers.course import write_whole
+from helpers.exercises.open_task import FILE
 from helpers.grading.submissions.archives import STAMP
 from helpers.grading.submissions.roster import write_collected
 from helpers.grading.submissions.select import Submission, read_submissions
@@ -28,9 +29,26 @@ def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> tuple[int, 
     count, messages = 0, []
     for submission in submissions:
         flags = list(submission.flags)
-        count += _copy(submission, folder / submission.student.id / lesson, lesson, flags)
+        place = folder / submission.student.id / lesson
+        copied = _copy(submission, place, lesson, flags)
+        count += copied
+        if copied and submission.weights is not None:
+            _copy_weights(submission.weights, place / FILE, flags)
         messages += [f"{plain(submission.student.id)}: {plain(flag)}" for flag in flags]
     return count, [*messages, *map(plain, left_out)]
+
+
+def _copy_weights(data: bytes, target: Path, flags: list[str]) -> None:
+    """Put the file of weights beside the notebook. Another one that is there is kept."""
+    if target.is_symlink():
+        raise OSError(f"{target} is a link. Remove it first.")
+    before = target.read_bytes() if target.is_file() else data
+    if before != data:
+        backup = target.parent / REPLACED / f"{target.stem}-{hashlib.sha256(before).hexdigest()[:8]}{target.suffix}"
+        write_whole(backup, before)
+        flags.append(f"replaces an earlier file of weights, which is kept as {backup}")
+    if before != data or not target.is_file():
+        write_whole(target, data)
 
 
 def _copy(submission: Submission, folder: Path, lesson: str, flags: list[str]) -> bool:

@@ -33,7 +33,7 @@ CANVAS = re.compile(
 )
 ANONYMOUS = re.compile(r"^(?P<late>LATE_)?anon_(?P<id>[A-Za-z0-9]{5})_(?P<file>[1-9]\d{0,17})_.+$", re.DOTALL)
 COPY = re.compile(r"(\s*\(\d+\)|[-_ ]copy\s*\d*|[-_ ]kopie\s*\d*|-\d+)+$", re.IGNORECASE)
-ENDING = re.compile(r"(\.ipynb(\.\w+)?|\.zip)$", re.IGNORECASE)
+ENDING = re.compile(r"(\.ipynb(\.\w+)?|\.zip|([-_ ]?weights)?\.safetensors)$", re.IGNORECASE)
 
 # By who keeps a name that two would have: the instructor's own folder first, a loose file last
 FOLDER, PLATFORMS, PACKED, LOOSE = "folder", ("canvas", "moodle"), "packed", "loose"

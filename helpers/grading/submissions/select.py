@@ -14,7 +14,8 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import parse_utc
 
 from helpers.exercises import Lesson, load_lesson
-from helpers.grading.submissions.archives import STAMP, FileScanner, LeftOut, SubmittedFile
+from helpers.exercises.open_task import LARGEST
+from helpers.grading.submissions.archives import STAMP, WEIGHTS, FileScanner, LeftOut, SubmittedFile
 from helpers.grading.submissions.identity import FileOwner, IdentifiedStudent, identify, lessons
 from helpers.grading.submissions.roster import Student, read_collected, roster
 from helpers.grading.submissions.submission_times import SubmissionTimes, read_times
@@ -40,6 +41,10 @@ class Submission:
     """When it was handed in, as nbgrader reads it (UTC), "" if unknown."""
     flags: tuple[str, ...] = ()
     """What to know about it."""
+    weights: bytes | None = field(default=None, repr=False, compare=False)
+    """Of a lesson with an open task, the file of weights that counts; None where there is none that can be read."""
+    no_weights: str = ""
+    """Why not, for the student."""
 
     @property
     def fingerprint(self) -> str:
@@ -58,7 +63,8 @@ def read_submissions(place: Path, lesson: str, root: Path) -> tuple[list[Submiss
 
     root: the course's folder, with the roster and the tables of times.
     """
-    times, scanner, selection = read_times(root, place, lesson), FileScanner(), _Selection(load_lesson(lesson))
+    asked = load_lesson(lesson)
+    times, scanner, selection = read_times(root, place, lesson), FileScanner(asked.open_task), _Selection(asked)
     for file in scanner.scan(place):
         selection.add(file)
     students = identify(selection.owners(scanner), roster(root), read_collected(place, lesson))
@@ -94,6 +100,7 @@ class _Selection:
         self._candidates: dict[FileOwner, list[_Candidate]] = defaultdict(list)
         self._unreadable: list[_Candidate] = []  # of a lesson that neither text nor name says
         self._stamps: dict[FileOwner, SubmittedFile] = {}
+        self._weights: dict[FileOwner, list[SubmittedFile]] = defaultdict(list)
         self._lessons_in: dict[str, set[tuple[FileOwner, str]]] = defaultdict(set)  # by the class's zip
 
     def add(self, file: SubmittedFile) -> None:
@@ -103,6 +110,9 @@ class _Selection:
         if file.name == STAMP:
             if file.inside[0] == self._name:
                 self._stamps[file.owner] = file
+            return
+        if file.name.lower().endswith(WEIGHTS):
+            self._weights[file.owner].append(file)
             return
         candidate = self._candidate(file)
         if candidate.lesson:
@@ -169,7 +179,24 @@ class _Selection:
         if best:
             flags += self._flags(best, candidates)
         timestamp = self._timestamp(student, file, times, flags)
-        return Submission(student.student, file, content or MISSING, digest, timestamp, tuple(dict.fromkeys(flags)))
+        weights, problem = self._weights_of(student, flags)
+        digest = hashlib.sha256(f"{digest} {problem}".encode() + weights).hexdigest() if weights or problem else digest
+        told = tuple(dict.fromkeys(flags))
+        handed_in = Submission(student.student, file, content or MISSING, digest, timestamp, told)
+        return replace(handed_in, weights=weights or None, no_weights=problem)
+
+    def _weights_of(self, student: IdentifiedStudent, flags: list[str]) -> tuple[bytes, str]:
+        """The newest file of weights that a student handed in, and why it cannot be read; adds to the flags."""
+        files = [file for owner in student.owners for file in self._weights[owner]]
+        if not files:
+            return b"", ""
+        files.sort(key=lambda file: (file.owner.upload, int(file.modified) // 2, -len(file.inside), str(file)))
+        if len(files) > 1:
+            flags.append(f"{len(files)} files of weights: {_with_date(files[-1])} counts")
+        try:
+            return files[-1].read()[: LARGEST + 1], ""
+        except UnreadableFile as problem:
+            return b"", f"The file of weights {problem}."
 
     def _order(self, candidate: _Candidate) -> tuple:
         """The file that counts is the last: whole, of this lesson, the newest by the platform or the disk."""

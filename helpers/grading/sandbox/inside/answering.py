@@ -15,7 +15,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -145,13 +145,15 @@ def carry_out(request: dict, say: Callable[[dict], dict]) -> None:
     """
     from helpers.checking.read import cell_scan, program_slice
     from helpers.checking.run import answers, isolation
-    from helpers.exercises import load_lesson
+    from helpers.exercises import load_lesson, open_task
 
     lesson = load_lesson(request["lesson"])
     if request["task"] == "read":
         cells = [program_slice.CodeCell(**cell) for cell in request["cells"]]
         say({"read": asdict(cell_scan.scan_submission(lesson, cells, request["released"], request["setup"]))})
     exercise = lesson[request["exercise"]]
+    if "material" in request:
+        exercise = replace(exercise, material=open_task.Material.from_wire(request["material"]))
     slice_of_it = program_slice.ProgramSlice.from_json(request["program"])
     parts = {name: marshal.loads(base64.b64decode(code)) for name, code in request["parts"].items()}
     message: dict = {"built": True}

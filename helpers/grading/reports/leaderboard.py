@@ -1,0 +1,58 @@
+"""A page to hang out in class: the scores of a lesson's open task, with names or with pseudonyms."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from helpers.course import write_whole
+from helpers.exercises import load_lesson
+from helpers.grading.exam import HIDDEN_TEXT, load_exam_key
+from helpers.grading.reports.pages import page
+from helpers.grading.reports.results import StudentResult, results
+
+COLOURS = "amber azure coral golden green grey indigo ivory lilac olive pearl red rust silver teal white".split()
+BIRDS = "crane crow dove eagle finch gull hawk heron jay kite lark owl raven robin stork swift".split()
+
+
+def write_leaderboard(root: Path, lesson: str, names: bool) -> None:
+    """Write report/LESSON/leaderboard.html, where the lesson has an open task. names: no pseudonyms."""
+    if not load_lesson(lesson).open_task:
+        return
+    exercises, students = results(root, lesson)
+    key = load_exam_key(lesson, root)
+    called = {each.student.id: each.student.shown for each in students} if names else pseudonyms(students, key.secret)
+    path = root / "report" / lesson / "leaderboard.html"
+    title = f"{exercises.number} · {exercises.title}"
+    landmarks = key.texts[HIDDEN_TEXT].landmarks
+    rows = ranked([(called[who], bits) for who, bits in scored(students)], landmarks)
+    write_whole(path, page("leaderboard.html.j2", title=title, rows=rows))
+    print(f"Wrote {path.relative_to(root)}, with {'names' if names else 'pseudonyms'}")
+
+
+def scored(students: Sequence[StudentResult]) -> Iterator[tuple[str, float]]:
+    """The id and the bits per byte of each student whose open task has a score."""
+    for each in students:
+        found = [cell.record["score"] for cell in each.cells if cell.record.get("score") is not None]
+        if found:
+            yield each.student.id, found[0]
+
+
+def ranked(rows: list[tuple[str, float]], landmarks: dict[str, float]) -> list[tuple[str, float, bool]]:
+    """Who, the bits per byte, and whether it is a landmark; the fewest bits first."""
+    both = [(who, bits, False) for who, bits in rows] + [(name, bits, True) for name, bits in landmarks.items()]
+    return sorted(both, key=lambda row: (row[1], row[2], row[0]))
+
+
+def pseudonyms(students: Sequence[StudentResult], secret: str) -> dict[str, str]:
+    """By id, a name that follows from the exam's secret: the same each time, and nobody else can make it."""
+    given: dict[str, str] = {}
+    for student in sorted(each.student.id for each in students):
+        digest = hmac.new(secret.encode(), f"pseudonym {student}".encode(), hashlib.sha256).digest()
+        name, count = f"{COLOURS[digest[0] % 16]} {BIRDS[digest[1] % 16]}", 1
+        while (called := name if count == 1 else f"{name} {count}") in given.values():
+            count += 1
+        given[student] = called
+    return given

@@ -1,0 +1,107 @@
+"""Lesson 22's three starting points in one file of weights: python -m helpers.training.your_own --text austen
+
+A table of n-grams, a cache, and a small transformer in int8, mixed with the shares that are best on the text's `home`
+part. --steps: of the transformer's training (0: none, and a larger table); a step takes about 0.4 s of one core. The
+scores on `home` and `held_back`, and those of packers beside them, are printed as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+
+from helpers.course import write_whole
+from helpers.data.open_texts import open_text, order_0, packers
+from helpers.exercises.open_task import APART, AT_HOME, FILE, LARGEST, MOST, contexts_of
+from helpers.parts.one_megabyte import (
+    ByteTransformer,
+    cache_log_probabilities,
+    count_ngrams,
+    from_int8,
+    learn,
+    table_log_probabilities,
+    to_int8,
+)
+
+
+def guesses(table: dict, transformer: ByteTransformer | None, contexts: torch.Tensor) -> torch.Tensor:
+    """What each part predicts: (parts, b, 256), log-probabilities."""
+    contexts = contexts.long()
+    said = [table_log_probabilities(table, contexts), cache_log_probabilities(contexts)]
+    if transformer is not None:
+        with torch.no_grad():
+            logits = [transformer(rows[:, -128:])[:, -1] for rows in contexts.split(128)]
+        said.append(torch.log_softmax(torch.cat(logits), dim=-1))
+    return torch.stack(said)
+
+
+def bits(log_p: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Bits per byte of predictions (..., b, 256)."""
+    places = targets.long().expand(log_p.shape[:-1])[..., None]
+    return -log_p.gather(-1, places)[..., 0].mean(dim=-1) / math.log(2)
+
+
+def best_shares(log_p: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The shares (parts,) of the mixture that predicts these targets best, by 50 steps of EM."""
+    said = log_p.gather(-1, targets.long().expand(log_p.shape[:-1])[..., None])[..., 0]
+    shares = torch.full((len(said),), 1 / len(said))
+    for _ in range(50):
+        shares = torch.softmax(said + shares.log()[:, None], dim=0).mean(dim=1)
+    return shares
+
+
+def scores(table: dict, transformer: ByteTransformer | None, text: bytes, shares: torch.Tensor | None) -> dict:
+    """Bits per byte of each part and of the mixture on a text, beside packers. shares: None to fit them here."""
+    contexts, targets = contexts_of(text, *(AT_HOME if shares is None else (MOST, APART)))
+    log_p = guesses(table, transformer, contexts)
+    shares = best_shares(log_p, targets) if shares is None else shares
+    names = ("table", "cache", "a small transformer")
+    found = dict(zip(names, bits(log_p, targets).tolist(), strict=False))
+    mixed = torch.logsumexp(log_p + shares.log()[:, None, None], dim=0)
+    packed = {"order 0": order_0(text), **packers(text)}
+    return {**packed, **found, "the course's best": bits(mixed, targets).item(), "shares": shares.tolist()}
+
+
+def main() -> None:
+    """Count, train, quantise, mix; write the file, and print what it scores."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", default="manual")
+    parser.add_argument("--steps", type=int, default=350)
+    parser.add_argument("--to", type=Path, default=Path(FILE))
+    parser.add_argument("--trained", type=Path, help="weights of a transformer that is trained already")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    text, begun = open_text(options.text), time.process_time()
+    transformer, weights = None, {}
+    if options.steps or options.trained:
+        transformer = ByteTransformer()
+        if options.trained:
+            transformer.load_state_dict(torch.load(options.trained, weights_only=True))
+        else:
+            for step, loss in enumerate(learn(transformer, text.train, options.steps), 1):
+                if step % 50 == 0:
+                    print(f"step {step}: {loss:.3f}", flush=True)
+        small = to_int8(transformer.state_dict())
+        transformer.load_state_dict(from_int8(small))
+        weights = {f"transformer.{name}": weight for name, weight in small.items()}
+    capacity = (LARGEST - len(save(weights)) - 68_000) // 2
+    table = count_ngrams(text.train, capacity)
+    home = scores(table, transformer, text.home, None)
+    shares = torch.tensor(home["shares"])
+    weights |= {f"table.{name}": part for name, part in table.items()} | {"shares": shares}
+    write_whole(options.to, save(weights))
+    held_back = scores(table, transformer, text.held_back, shares)
+    seconds = round(time.process_time() - begun)
+    print(json.dumps({"text": text.name, "steps": options.steps, "bytes": len(save(weights)), "seconds": seconds,
+                      "home": home, "held_back": held_back}, indent=1))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

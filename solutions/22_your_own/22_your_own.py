@@ -1,0 +1,521 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+# ---
+
+# %% [markdown]
+# # 22 · A model of your own
+#
+# *At most one megabyte*
+#
+# How good a language model fits into one megabyte? This lesson has no right answer, but a score. You hand in a
+# notebook that defines `Model`, and a file of weights of at most 1,000,000 bytes. The exam asks your model for the
+# next byte of a text that no student has seen, and counts [bits per byte](../../site/glossary.md#bits-per-byte).
+#
+# A transformer is the obvious choice. Trained for half a minute, it loses to a program that packs files. More
+# training helps, and so does a much older idea. Bytes and minutes are a budget, and the lesson is about spending it.
+#
+# | | |
+# |---|---|
+# | **You will build** | a whole transformer in one cell, a mixture of models and its weights, and a model to hand in; one of them you fix |
+# | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
+# | **It takes** | about 80 minutes: four exercises, 13 points, and two predictions |
+# | **It computes** | for half a minute in one cell, seconds in the others |
+#
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n
+# vocabulary. Here n is 256, and m is the number of models in a mixture.
+
+# %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save
+
+from helpers import plots
+from helpers.data.open_texts import open_text, results
+from helpers.exercises.open_task import LARGEST, contexts_of
+from helpers.lesson import start
+from helpers.parts.one_megabyte import (
+    ByteTransformer, cache_log_probabilities, count_ngrams, from_int8, learn,
+    table_log_probabilities, to_int8,
+)
+from helpers.progress import progress
+
+check = start("22_your_own")
+torch.set_num_threads(1)    # as in the exam
+
+# %% [markdown]
+# ## Half a minute of training
+#
+# The text is the prose of Python's reference manual, which is on every machine. It has three parts: one to **train**
+# on, one for scores at **home**, and one that is **held back**. `contexts_of` cuts contexts of 256 bytes out of a
+# part, with the byte that follows each. The first model is a small transformer, the second a table of n-grams: the
+# n-grams of up to seven bytes that occur in the training part, with their probabilities.
+
+# %%
+check.text = text = open_text("manual")    # "austen" and "enwik8" where their files are
+contexts, targets = (part.long() for part in contexts_of(text.home, apart=32))
+
+def bits(log_p, targets=targets):
+    """Bits per byte of log-probabilities (..., b, 256)."""
+    places = targets.expand(log_p.shape[:-1]).unsqueeze(-1)
+    return -log_p.gather(-1, places).squeeze(-1).mean(dim=-1) / math.log(2)
+
+torch.manual_seed(0)
+small = ByteTransformer(e=64, h=4, depth=2)
+curve = list(progress(learn(small, text.train, steps=200), "Training", 200))
+with torch.no_grad():
+    said_by_small = torch.log_softmax(small(contexts[:, -128:])[:, -1], dim=-1)
+table = count_ngrams(text.train, capacity=150_000)
+said_by_table = table_log_probabilities(table, contexts)
+scores = {**text.landmarks(), "transformer, 200 steps": bits(said_by_small).item(),
+          "table of n-grams": bits(said_by_table).item()}
+del scores["a small transformer"], scores["the course's best"]    # they come later
+print(f"{len(contexts)} contexts")
+for name, score in scores.items():
+    print(f"{name:24} {score:.2f} bits per byte")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Five horizontal bars of bits per byte. Order 0 is longest, about 4.5. The transformer after 200 steps comes next, then gzip and xz, close to each other. The table of n-grams is shortest, a little over 2."}}
+figure, ax = plt.subplots(figsize=(6.4, 2.4), layout="compressed")
+ranked = sorted(scores.items(), key=lambda pair: pair[1])
+ax.barh([name for name, _ in ranked], [score for _, score in ranked])
+ax.set(xlabel="bits per byte at home", title="A table of n-grams is ahead of a transformer")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Shorter is better. **Order 0** knows only how frequent each byte is. gzip and xz pack the home
+# part by itself. One training run.
+#
+# </div>
+#
+# The table needs a second, and the transformer needs half a minute to be worse. It has to find out by gradients what
+# the table counts. With more steps it gets better, as the end of this lesson shows. But why choose? The two make
+# different mistakes.
+#
+# ## The whole model in one cell
+#
+# First, the transformer itself. By now you have written all its parts. Here is a blank cell for the whole: a function
+# of the weights, without modules. The names are those of PyTorch's `nn.TransformerEncoderLayer`, so that what
+# PyTorch has trained runs in your code.
+#
+# | name | shape | |
+# |---|---|---|
+# | `tokens` | (n, e) | embeddings, and the output layer |
+# | `positions` | (t_max, e) | one vector for each position |
+# | `blocks.0.norm1.weight`, `.bias` | (e,) | before attention |
+# | `blocks.0.self_attn.in_proj_weight`, `in_proj_bias` | (3e, e), (3e,) | queries, keys and values, in this order |
+# | `blocks.0.self_attn.out_proj.weight`, `.bias` | (e, e), (e,) | |
+# | `blocks.0.norm2.weight`, `.bias` | (e,) | before the feed-forward network |
+# | `blocks.0.linear1.weight`, `.bias` | (4e, e), (4e,) | then GELU |
+# | `blocks.0.linear2.weight`, `.bias` | (e, 4e), (e,) | |
+# | `norm.weight`, `.bias` | (e,) | after the last block |
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 1 · `decoder`** &nbsp; ★★★ · 20 minutes · 3.25 points
+#
+# Write the decoder: embeddings plus positions, causal pre-norm blocks (`blocks.0`, `blocks.1`, ..., as many as there
+# are, perhaps none), the last norm, and logits by the table of tokens. t may be smaller than t_max. The LayerNorms
+# have ε = 1e-5, and GELU is the exact one.
+#
+# Write it with tensors: `torch.softmax`, `F.layer_norm` and `F.gelu` are allowed, PyTorch's modules and its attention
+# functions are not. The inputs stay unchanged.
+#
+# <details><summary>Hint 1: the order of the axes</summary>
+#
+# `in_proj` gives (b, t, 3e). After `chunk(3, dim=-1)` each part is (b, t, e), and the heads are h neighbouring
+# stretches of e/h components: lesson 4's `split_heads`.
+#
+# </details>
+# <details><summary>Hint 2: find the line that is wrong</summary>
+#
+# With no block the logits are those of the normed embeddings. With one position attention returns its value. Start
+# there, and add one piece at a time.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "decoder", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def decoder(weights, ids, h):
+    """A decoder's logits for the next token at each position.
+
+    weights: tensors by name, as in the table above. ids: (b, t), int64. h: heads. Returns (b, t, n).
+    """
+    ### BEGIN SOLUTION
+    b, t = ids.shape
+
+    def norm(x, name):
+        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def linear(x, name, dot="."):
+        return x @ weights[f"{name}{dot}weight"].T + weights[f"{name}{dot}bias"]
+
+    x = weights["tokens"][ids] + weights["positions"][:t]
+    future = torch.ones(t, t, dtype=torch.bool, device=ids.device).triu(1)
+    depth = sum(name.endswith(".linear1.bias") for name in weights)
+    for block in (f"blocks.{place}" for place in range(depth)):
+        parts = linear(norm(x, f"{block}.norm1"), f"{block}.self_attn.in_proj", "_")
+        q, k, v = (part.view(b, t, h, -1).transpose(1, 2) for part in parts.chunk(3, dim=-1))
+        scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)
+        mixed = (torch.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(x.shape)
+        x = x + linear(mixed, f"{block}.self_attn.out_proj")
+        hidden = F.gelu(linear(norm(x, f"{block}.norm2"), f"{block}.linear1"))
+        x = x + linear(hidden, f"{block}.linear2")
+    return norm(x, "norm") @ weights["tokens"].T
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_decoder", "locked": true, "points": 3.25, "schema_version": 3, "solution": false, "task": false}
+check(decoder)
+
+# %% [markdown]
+# The transformer above consists of PyTorch's layers. Your function takes its weights:
+
+# %%
+weights = {name.replace("tokens.weight", "tokens"): w for name, w in small.state_dict().items()}
+ids = contexts[:4, -128:]
+with torch.no_grad():
+    ours, theirs = decoder(weights, ids, h=4), small(ids)
+    changed = ids.clone()
+    changed[:, -1] = (changed[:, -1] + 1) % 256
+    later = decoder(weights, changed, h=4)
+print(f"largest difference from PyTorch: {(ours - theirs).abs().max():.0e}")
+print("logits before the last position, when the last byte changes:",
+      "the same" if torch.equal(ours[:, :-1], later[:, :-1]) else "different")
+in_int8 = from_int8(to_int8(small.state_dict()))
+rough = {name.replace("tokens.weight", "tokens"): w for name, w in in_int8.items()}
+with torch.no_grad():
+    said = torch.log_softmax(decoder(rough, contexts[:, -128:], h=4)[:, -1], dim=-1)
+whole, quarter = (len(save(tensors)) for tensors in (small.state_dict(), to_int8(small.state_dict())))
+print(f"float32: {whole:,} bytes, {bits(said_by_small):.3f} bits per byte")
+print(f"int8:    {quarter:,} bytes, {bits(said):.3f} bits per byte")
+
+# %% [markdown]
+# The last two lines are the cheapest bytes of this lesson. With one scale for each row of a matrix, **int8** costs a
+# quarter of the space and next to nothing in bits.
+#
+# ## Two models are better than one
+#
+# A **mixture** of models predicts the weighted mean of their probabilities, p = Σ wᵢ pᵢ, with weights w that add up
+# to 1. It adds up to 1 as well, so it is a model. The third model here is a **cache** ([Kuhn and De Mori,
+# 1990](https://doi.org/10.1109/34.56193)): it looks up what followed, earlier in the same 256 bytes, after the bytes
+# that the context ends in. It has no weights at all.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `some_cache`** &nbsp; 1 minute · no points
+#
+# By itself the cache is poor: more than 5 bits per byte, worse than order 0, where the table has less than 2.5. Now
+# mix four parts of the table with one part of the cache. How many bits per byte does the mixture have?
+#
+# - **A.** About 3: four parts of the one and one part of the other.
+# - **B.** A little more than the table alone.
+# - **C.** Fewer than the table alone.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "some_cache", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+some_cache = "C"
+### STUDENT GETS
+# some_cache = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `mix`** &nbsp; fix · ★☆☆ · 5 minutes · 2.75 points
+#
+# *Fix.* This is how [OpenNMT-py](https://github.com/OpenNMT/OpenNMT-py/pull/1049) combined several models at first. It
+# is not the mixture above. A model may give a byte the probability 0, whose logarithm is −∞, and probabilities may be
+# too small for `exp`. Gradients flow where no probability is 0, the inputs stay unchanged, and any device will do.
+#
+# <details><summary>Hint: one byte, two models</summary>
+#
+# Probabilities 0.5 and 0, each with the weight 1/2: the mixture has 0.25, so the result is log 0.25.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "mix", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def mix(log_p, w):
+    """The log-probabilities of a mixture of models.
+
+    log_p: (m, b, n), log-probabilities of m models. w: (m,), positive, with sum 1. Returns (b, n).
+    """
+    ### BEGIN SOLUTION
+    return torch.logsumexp(log_p + w.log()[:, None, None], dim=0)
+    ### STUDENT GETS
+    # return (w[:, None, None] * log_p).sum(dim=0)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_mix", "locked": true, "points": 2.75, "schema_version": 3, "solution": false, "task": false}
+check(mix)
+
+# %%
+said_by_cache = cache_log_probabilities(contexts)
+two = torch.stack([said_by_table, said_by_cache])
+print(f"table {bits(said_by_table):.2f}, cache {bits(said_by_cache):.2f}")
+print(f"four parts to one: {bits(mix(two, torch.tensor([0.8, 0.2]))):.2f}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_some_cache", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("some_cache", some_cache)
+
+# %% [markdown]
+# Four to one is a guess. The best weights can be computed, from the probabilities that the models give to the right
+# bytes. **Expectation maximisation** (EM) repeats two steps. First, for each target, which share of the mixture's
+# probability came from model i? Second, the mean of these shares over all targets is the new wᵢ. The likelihood never
+# falls ([Dempster et al., 1977](https://doi.org/10.1111/j.2517-6161.1977.tb01600.x)).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `mixture_weights`** &nbsp; ★★☆ · 8 minutes · 2 points
+#
+# Start from equal weights, and return those after so many steps of EM; with 0 steps the equal ones. Probabilities may
+# be too small for `exp`. The input stays unchanged, and any device will do.
+#
+# <details><summary>Hint: one step</summary>
+#
+# Two models, two targets, probabilities ((0.9, 0.2), (0.1, 0.2)). The shares are ((0.9, 0.5), (0.1, 0.5)), so the
+# weights after one step are (0.7, 0.3).
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "mixture_weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def mixture_weights(log_p, steps):
+    """The weights of a mixture, after some steps of EM from equal ones.
+
+    log_p: (m, n), log-probabilities that m models give to n targets. Returns (m,), with sum 1.
+    """
+    ### BEGIN SOLUTION
+    m = len(log_p)
+    w = torch.full((m,), 1 / m, dtype=log_p.dtype, device=log_p.device)
+    for _ in range(steps):
+        shares = torch.softmax(log_p + w.log()[:, None], dim=0)
+        w = shares.mean(dim=1)
+    return w
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_mixture_weights", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
+check(mixture_weights)
+
+# %%
+def right(log_p, targets=targets):
+    """What models (m, b, 256) say of the right bytes, (m, b)."""
+    return log_p.gather(-1, targets.expand(log_p.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+
+three = torch.stack([said_by_table, said_by_cache, said_by_small])
+w = mixture_weights(right(three), 50)
+for name, share, score in zip(("table", "cache", "transformer"), w, bits(three)):
+    print(f"{name:12} weight {share:.2f}   alone {score:.2f} bits per byte")
+print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
+
+# %% [markdown]
+# The mixture is better than each of its models. Even the transformer that lost to xz gets a weight: it knows something
+# that the table does not.
+#
+# ## What bytes buy
+#
+# An n-gram of the table takes two bytes: a tag by which it is known again, and its rounded probability. How many
+# n-grams are worth having?
+
+# %%
+sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
+by_size = [bits(table_log_probabilities(count_ngrams(text.train, each), contexts)).item() for each in sizes]
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the table's size on a logarithmic axis. It falls steadily from almost 3 at a few kilobytes and flattens at the right end, a little over 2. A dashed horizontal line marks xz at 2.4."}}
+figure, ax = plt.subplots(figsize=(5.8, 3), layout="compressed")
+ax.plot([2 * each / 1000 for each in sizes], by_size, marker="o", label="table of n-grams")
+ax.axhline(scores["xz"], linestyle="--", color="gray", label="xz")
+ax.set(xscale="log", xlabel="size of the table, kB", ylabel="bits per byte at home", title="The last bytes buy little")
+ax.legend()
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One table for each size, with the n-grams that save the most bits in training. Further right, the
+# table holds more, and each n-gram matters less.
+#
+# </div>
+#
+# The axis is logarithmic: from 10 to 20 kB the table gains more than from 200 to 300. This is what to look for in
+# every such curve: spend bytes where it is steep. A budget for one megabyte:
+#
+# | what | bytes | time to make |
+# |---|---|---|
+# | transformer, e = 128, 3 blocks, in int8 | two thirds | minutes |
+# | probabilities of a byte after a byte, 256 × 256 | one fifteenth | seconds |
+# | n-grams, 2 bytes each | what is left | seconds |
+# | cache | nothing | nothing |
+#
+# ## How not to fool yourself
+#
+# The home part decides which model you hand in. Each time that you choose by it, you fit it a little, and the score at
+# home gets better than it will be elsewhere. An extreme case: choose by the *training* part.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `seen_text`** &nbsp; 1 minute · no points
+#
+# At home the table has more than 2 bits per byte. How many does it have on contexts from the text that it was counted
+# on?
+#
+# - **A.** Less than 1.5.
+# - **B.** Between 1.5 and 2: it holds only n-grams, no sentences.
+# - **C.** About the same: probabilities are averages.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "seen_text", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+seen_text = "A"
+### STUDENT GETS
+# seen_text = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+seen, after = (part.long() for part in contexts_of(text.train, most=500))
+for name, said in (("table", table_log_probabilities(table, seen)), ("cache", cache_log_probabilities(seen))):
+    home = bits(said_by_table if name == "table" else said_by_cache)
+    print(f"{name:6} training part {bits(said, after):.2f}, home part {home:.2f} bits per byte")
+own = torch.stack([table_log_probabilities(table, seen), cache_log_probabilities(seen)])
+w_seen = mixture_weights(right(own, after), 50)
+print(f"weights fitted on the training part: table {w_seen[0]:.2f}, cache {w_seen[1]:.2f}")
+print(f"with these weights, at home: {bits(mix(two, w_seen)):.2f} bits per byte")
+print(f"with weights fitted at home: {bits(mix(two, mixture_weights(right(two), 50))):.2f} bits per byte")
+
+# %% nbgrader={"grade": true, "grade_id": "check_seen_text", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("seen_text", seen_text)
+
+# %% [markdown]
+# On the text that it has seen, the table looks so good that EM hardly gives the cache a weight, and the mixture is
+# worse at home. Fit weights on a text that no part has seen, and make few choices on the home part. The check uses
+# 256 contexts of it: small differences between two models mean little.
+#
+# ## Your model
+#
+# `Model` gets the tensors of your file by name. It is asked with at most 128 contexts at a time. In an exam it has two
+# minutes of one core, and no network.
+#
+# | what is wrong | what happens |
+# |---|---|
+# | no file `weights.safetensors` beside the notebook, more than 1,000,000 bytes, or another format | no points |
+# | a shape other than (b, 256), NaN or +∞ | no points |
+# | rows of probabilities that do not add up to 1 within 0.001 | no points |
+# | another answer to the same context, in another order or in a batch of another size | no points |
+# | the probability 0 for a byte that comes | infinitely many bits |
+#
+# Each **landmark** that you reach is a point. Train where and as long as you like. The last two landmarks took
+# minutes of training; their numbers depend on the text.
+
+# %%
+for name, score in text.landmarks().items():
+    print(f"{name:20} {score:.2f} bits per byte at home")
+
+# %% [markdown]
+# To write a file: `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`; `.contiguous()` where it asks
+# for it. `python -m helpers.training.your_own --text manual` does for all three starting points what this lesson did,
+# with a larger transformer, in some minutes.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `Model`** &nbsp; ★★★ · 25 minutes · 5 points
+#
+# An open task: define `Model`, and put `weights.safetensors` beside this notebook. `Model(weights)` gets the file's
+# tensors in a dict. `log_probabilities(contexts)` gets contexts (b, 256), int64, with values from 0 to 255, and
+# returns natural logarithms of the next byte's probabilities, (b, 256), floating-point numbers.
+#
+# A point for each landmark: order 0, gzip, xz, a small transformer, the course's best. The starting points' functions,
+# as imported above, exist in the exam: `ByteTransformer`, `from_int8`, `table_log_probabilities` and
+# `cache_log_probabilities`. So does what this cell uses of your other cells.
+#
+# <details><summary>Hint 1: a first point</summary>
+#
+# A model without weights that only knows that spaces and e are frequent reaches order 0. The table alone passes xz.
+#
+# </details>
+# <details><summary>Hint 2: names in one file</summary>
+#
+# One file for several models: `{f"table.{name}": tensor for name, tensor in table.items()}`. Their mixture's weights
+# are a tensor too.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "Model", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Model:
+    """Predicts the next byte.
+
+    weights: the tensors of the file, by name.
+    """
+
+    def __init__(self, weights):
+        ### BEGIN SOLUTION
+        def part(start):
+            return {name[len(start):]: w for name, w in weights.items() if name.startswith(start)}
+
+        self.table, self.shares = part("table."), weights["shares"]
+        self.transformer = ByteTransformer()
+        self.transformer.load_state_dict(from_int8(part("transformer.")))
+        ### END SOLUTION
+
+    def log_probabilities(self, contexts):
+        """contexts: (b, 256), int64. Returns natural logarithms, (b, 256)."""
+        ### BEGIN SOLUTION
+        logits = self.transformer(contexts[:, -128:])[:, -1]
+        said = torch.stack([
+            table_log_probabilities(self.table, contexts),
+            cache_log_probabilities(contexts),
+            torch.log_softmax(logits, dim=-1),
+        ])
+        return torch.logsumexp(said + self.shares.log()[:, None, None], dim=0)
+        ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_Model", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(Model)
+
+# %% [markdown]
+# `python -m helpers board` lists your scores at home, the best first.
+#
+# ## How far it goes
+#
+# The same command on several texts, recorded, one run each. *The course's best* is the mixture of table, cache and
+# transformer in one file of less than a megabyte; with 0 steps there is no transformer, and a larger table. The
+# contexts are from the part that is held back, on which nothing was fitted.
+
+# %%
+for name, run in results().items():
+    print(f"{name}, {run['steps']} steps")
+    for part, score in run["held_back"].items():
+        print(f"    {part:20} {score:.2f} bits per byte")
+
+# %% [markdown]
+# On each text the mixture is ahead of xz and of each of its parts. There is room below: longer training, fewer bits a
+# weight, and mixtures whose weights depend on the context. How far compression by a transformer goes, `nncp` shows
+# ([Bellard, 2021](https://bellard.org/nncp/)).
+#
+# ## What to remember
+#
+# - A score on unseen text, with probabilities that add up to 1, needs no right answer to compare with.
+# - Count what can be counted: a table needs seconds where a transformer needs minutes.
+# - A mixture of models is often better than the best of them, and EM finds its weights.
+# - Spend bytes where the curve is steep.
+# - The home part is spent a little each time that you choose by it.
+#
+# ## Further reading
+#
+# - **[Ney, Essen and Kneser, 1994](https://doi.org/10.1006/csla.1994.1001)**, section 3: the discounting of the table.
+# - [Kuhn and De Mori, 1990](https://doi.org/10.1109/34.56193): the cache.
+# - [Jordan et al., 2024](https://kellerjordan.github.io/posts/muon/): Muon, the optimiser that `learn` uses.
+# - [Bellard, 2021](https://bellard.org/nncp/): lossless compression with a transformer.
+#
+# **Next:** [the end of the course](../../site/end.md)
