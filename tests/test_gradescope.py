@@ -166,7 +166,8 @@ for folder in ("/autograder", "/autograder/source/course/exam", "/autograder/sub
             found.append(open(name, "w"))
         except OSError:
             pass
-found += [path for path in glob.glob("/proc/[0-9]*/environ") if os.access(path, os.R_OK) and str(os.getpid()) not in path]
+own = f"/proc/{os.getpid()}/environ"
+found += [path for path in glob.glob("/proc/[0-9]*/environ") if os.access(path, os.R_OK) and path != own]
 for folder, folders, files in os.walk("/"):
     folders[:] = [name for name in folders if folder + name not in ("/proc", "/sys", "/dev", "/opt", "/usr")]
     secret = () if folder.startswith("/course/helpers/data") else (".safetensors", ".ipynb")    # data is public

@@ -119,11 +119,17 @@ def policy_loss(
 
 @torch.no_grad()
 def write_answers(
-    model: nn.Module, questions: torch.Tensor, count: int, end: int, temperature: float = 1.0, generator=None
+    model: nn.Module,
+    questions: torch.Tensor,
+    count: int,
+    end: int,
+    temperature: float = 1.0,
+    generator: torch.Generator | None = None,
 ) -> torch.Tensor:
     """Answers of at most `count` tokens, (b, count), filled up with `end` after the first `end`.
 
-    questions: (b, t), ids. temperature: 0 takes the most probable token.
+    questions: (b, t), ids. temperature: 0 takes the most probable token. generator:
+    what is drawn from.
     """
     ids = questions
     finished = torch.zeros(len(ids), 1, dtype=torch.bool, device=ids.device)
