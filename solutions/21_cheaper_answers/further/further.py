@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Measured further: Cheaper answers
 #
-# Three measurements beside [lesson 21](../21_cheaper_answers.ipynb): outliers that are moved into the weights, what
+# Three measurements beside [lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb): outliers that are moved into the weights, what
 # prompt lookup saves at three temperatures, and the acceptance rate as a measure of rounding.
 
 # %%
