@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from helpers.course import PROGRESS_FILE, ROOT, SOLUTIONS, VALIDATING, append_line, read_lines
 
@@ -81,11 +82,12 @@ def lines() -> list[dict]:
 
 def _result(fields: dict) -> Result | None:
     try:
-        texts = {name: str(fields[name]) for name in ("lesson", "exercise", "state")}
+        texts: Any = {name: str(fields[name]) for name in ("lesson", "exercise", "state")}
         texts |= {name: str(fields.get(name, "")) for name in ("answer", "at")}
         score = fields.get("score")
-        scored = {"score": None if score is None else float(score), "text": str(fields.get("text", ""))}
-        return Result(**texts, points=float(fields["points"]), out_of=float(fields["out_of"]), **scored)
+        texts["text"] = str(fields.get("text", ""))
+        points, out_of = float(fields["points"]), float(fields["out_of"])
+        return Result(**texts, points=points, out_of=out_of, score=None if score is None else float(score))
     except (ValueError, TypeError, KeyError):
         return None
 

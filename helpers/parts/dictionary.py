@@ -40,6 +40,8 @@ class Dictionary(nn.Module):
         super().__init__()
         self.encode, self.bias = nn.Parameter(torch.empty(e, k)), nn.Parameter(torch.zeros(k))
         self.decode, self.offset = nn.Parameter(torch.empty(k, e)), nn.Parameter(torch.zeros(e))
+        self.mean: torch.Tensor
+        self.length: torch.Tensor
         self.register_buffer("mean", torch.zeros(e))
         self.register_buffer("length", torch.ones(()))
         with torch.no_grad():  # directions of length 1; each feature begins by reading what it writes

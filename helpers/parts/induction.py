@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -60,7 +61,7 @@ class AttentionOnly(nn.Module):
     def __init__(self, n: int, e: int, h: int, depth: int):
         super().__init__()
         self.tokens = nn.Embedding(n, e)
-        self.layers = nn.ModuleList([AttentionLayer(e, h) for _ in range(depth)])
+        self.layers: Any = nn.ModuleList([AttentionLayer(e, h) for _ in range(depth)])
         self.norm = nn.LayerNorm(e)
         self.to_logits = nn.Linear(e, n, bias=False)
 
@@ -116,7 +117,7 @@ def copy_losses(model: nn.Module, rows: torch.Tensor, change: Change | None = No
 
 
 def train_to_copy(
-    model: nn.Module,
+    model: AttentionOnly,
     steps: int,
     periods: tuple[int, int] = (16, 32),
     batch: int = 32,

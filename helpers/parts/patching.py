@@ -5,12 +5,14 @@ K. Wang et al., "Interpretability in the wild" (2022), section 3. b batch, t pos
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
 
 @torch.no_grad()
-def gathered_by_heads(model: nn.Module, ids: torch.Tensor) -> list[torch.Tensor]:
+def gathered_by_heads(model: Any, ids: torch.Tensor) -> list[torch.Tensor]:
     """What the heads of each block have gathered, side by side: (b, t, e) for each block. ids: (b, t)."""
     kept: list[torch.Tensor] = []
     hooks = [
@@ -26,7 +28,7 @@ def gathered_by_heads(model: nn.Module, ids: torch.Tensor) -> list[torch.Tensor]
 
 
 @torch.no_grad()
-def patched_gpt2(model: nn.Module, ids: torch.Tensor, kept: torch.Tensor, block: int, head: int) -> torch.Tensor:
+def patched_gpt2(model: Any, ids: torch.Tensor, kept: torch.Tensor, block: int, head: int) -> torch.Tensor:
     """Logits (b, t, n) of ids, (b, t), while one head has gathered at every position what it had in another text.
 
     kept: (b, t, e), of that block in the other text (see `gathered_by_heads`).
@@ -48,7 +50,7 @@ def patched_gpt2(model: nn.Module, ids: torch.Tensor, kept: torch.Tensor, block:
 
 @torch.no_grad()
 def patch_every_head(
-    model: nn.Module, clean: torch.Tensor, corrupted: torch.Tensor, right: torch.Tensor, wrong: torch.Tensor
+    model: Any, clean: torch.Tensor, corrupted: torch.Tensor, right: torch.Tensor, wrong: torch.Tensor
 ) -> tuple[float, float, torch.Tensor]:
     """The logit difference in the clean and in the corrupted text, and the share of it that each head brings back.
 

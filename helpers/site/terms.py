@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from markupsafe import Markup
 
@@ -68,10 +69,11 @@ def term_pages() -> tuple[TermPage, ...]:
     """What site/terms.toml has."""
     table = tomllib.loads((ROOT / "site" / "terms.toml").read_text(encoding="utf-8"))
     listed = ("explains", "exercises", "bugs")
-    return tuple(
-        TermPage(name, **{key: tuple(value) if key in listed else value for key, value in row.items()})
+    rows: dict[str, dict[str, Any]] = {
+        name: {key: tuple(value) if key in listed else value for key, value in row.items()}
         for name, row in table.items()
-    )
+    }
+    return tuple(TermPage(name, **row) for name, row in rows.items())
 
 
 @dataclass(frozen=True)

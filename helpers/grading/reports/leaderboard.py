@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from helpers.course import write_whole
@@ -40,7 +40,7 @@ def scored(students: Sequence[StudentResult]) -> Iterator[tuple[str, float]]:
             yield each.student.id, found[0]
 
 
-def ranked(rows: list[tuple[str, float]], landmarks: dict[str, float]) -> list[tuple[str, float, bool]]:
+def ranked(rows: list[tuple[str, float]], landmarks: Mapping[str, float]) -> list[tuple[str, float, bool]]:
     """Who, the bits per byte, and whether it is a landmark; the fewest bits first."""
     both = [(who, bits, False) for who, bits in rows] + [(name, bits, True) for name, bits in landmarks.items()]
     return sorted(both, key=lambda row: (row[1], row[2], row[0]))

@@ -11,7 +11,7 @@ QUESTION = ["user", "4", "7", "+", "3", "8", "ans"]
 def three_losses() -> Sheet:
     """Lesson 20: what a loss on answers, a loss on preferences and a loss on rewards look at."""
     sheet = Sheet.named("three-losses", 276)
-    y = 16
+    y = 16.0
     y = _panel(sheet, y, "a demonstration: imitate the answer", [(["8", "5", "end"], "green", "")])
     y = _panel(
         sheet,
