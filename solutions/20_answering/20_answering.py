@@ -356,8 +356,8 @@ check(preference_loss)
 
 # %% [markdown]
 # To make pairs, the model answers 300 questions eight times each, and a program is the judge. Where one of the eight is
-# exactly the sum and another is not, they are a pair. For every question, the first of each kind is taken. β is 1, more
-# than the usual 0.1: a pair then stops pulling once its margin is a few nats.
+# exactly the sum and another is not, they are a pair. For every question, the first of each kind is taken. β is 1, not
+# the default 0.1: a pair then stops pulling once its margin is a few nats.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -503,9 +503,6 @@ all_right = "C"
 # all_right = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_all_right", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("all_right", all_right)
-
 # %% [markdown]
 # <div class="card">
 #
@@ -548,6 +545,9 @@ check(advantages)
 rewards = torch.tensor([[1.0, 0, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1, 1]])
 for row in advantages(rewards).tolist():
     print("  ".join(f"{x:5.2f}" for x in row))
+
+# %% nbgrader={"grade": true, "grade_id": "check_all_right", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("all_right", all_right)
 
 # %% [markdown]
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
