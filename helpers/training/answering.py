@@ -44,7 +44,7 @@ def new_model(seed: int) -> nn.Module:
 
 
 def named_in(written: torch.Tensor, sums: list[int]) -> torch.Tensor:
-    """The reward with a hole: 1 where the right number is anywhere in the answer, (b,)."""
+    """The reward with a hole: 1 where the digits of the right number are anywhere in the answer, (b,)."""
     both = torch.stack([torch.tensor(ids_of(s)) for s in sums])
     inside = until_end(written, END)[:, 1:]
     return ((written[:, :-1] == both[:, :1]) & (written[:, 1:] == both[:, 1:]) & inside).any(dim=-1).float()
@@ -58,7 +58,7 @@ def exact(written: torch.Tensor, sums: list[int]) -> torch.Tensor:
 def measured(model: nn.Module) -> dict[str, float]:
     """Of one sampled answer to each held-out question: shares exact, naming the right number, hedged; and its length.
 
-    greedy: the share exact of the most probable answers.
+    greedy: the share exact with greedy decoding.
     """
     asked, sums = torch.tensor([question(*pair) for pair in HELD_OUT]), [a + b for a, b in HELD_OUT]
     written = write_answers(model, asked, LONG, END, generator=torch.Generator().manual_seed(5))

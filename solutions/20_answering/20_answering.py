@@ -11,12 +11,11 @@
 #
 # A language model continues a text. Asked a question, it may well continue with another question. How does it come to
 # answer, and to answer well? The model stays the same. What changes is the loss, three times: it looks at the answer
-# only, then at which of two answers is better, then at whether a program calls the answer right. In the end the program
-# has a hole, and the model finds it.
+# only, then at which of two answers is better, then at whether a program calls the answer right.
 #
 # | | |
 # |---|---|
-# | **You will build** | a loss on answers, a packed row of dialogues, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a mask that is one token off |
+# | **You will build** | a loss on answers, a packed row of dialogues, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a loss |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 85 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for about a minute, in five cells |
@@ -99,9 +98,9 @@ for row in write_answers(on_text, lone_user, 12, sums.END, generator=torch.Gener
     print("<user> continues with:", sums.text_of(row.tolist()))
 
 # %% [markdown]
-# **Given `<user>` alone, it makes up a question, and then answers itself.** That is what it was trained for: to it,
-# questions and answers are the same text. But the digits of a question are random. No model can predict them, and yet
-# they are in the loss, and in the gradient.
+# **Given `<user>` alone, it makes up a question and an answer.** That is what it was trained for: to it, questions and
+# answers are the same text. But the digits of a question are random. No model can predict them, and yet they are in the
+# loss, and in the gradient.
 
 # %% tags=["hide-input"]
 with torch.no_grad():
@@ -112,7 +111,7 @@ for name, part in parts.items():
 
 # %% [markdown]
 # Most of the loss comes from questions. Training on dialogues of this kind is **instruction tuning**, and it usually
-# has a **loss mask**: only the answer's tokens count. A question is read, and not learned.
+# has a **loss mask**: only the answer's tokens count. The model reads the question but is not trained to predict it.
 
 # %% [markdown]
 # <div class="card">
@@ -120,12 +119,13 @@ for name, part in parts.items():
 # **Exercise 1 · `answer_loss`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
 # The mean cross-entropy of the answers' tokens. Logits at position i predict token i + 1. `is_answer` says of each
-# token whether it belongs to an answer, `<end>` included; the first token of a row never does. All tokens that count
-# weigh alike, whatever row they are in. Find the bug and fix it.
+# token whether it belongs to an answer: `<end>` included, `<answer>` not; the first token of a row never does. All
+# tokens that count weigh alike, whatever row they are in. Find the bug and fix it.
 #
 # <details><summary>Hint 1: one row by hand</summary>
 #
-# Take the four tokens `<answer>`, `4`, `2`, `<end>`. Which three losses are in `nats`, and which of them should count?
+# Take the five tokens `8`, `<answer>`, `4`, `2`, `<end>`. Below each of the four losses in `nats`, write the token that
+# it is about, and the entry of `counts` that it is multiplied by.
 #
 # </details>
 # <details><summary>Hint 2: what the model never learns</summary>
@@ -171,7 +171,7 @@ def measure(model, seed=5):
     right = [str(a + b) for a, b in test_pairs]
     shares = (sum(text == sum_ for text, sum_ in zip(texts, right)),
               sum("or" in text for text in texts),
-              sum(sum_ in text.split(" or ") for text, sum_ in zip(texts, right)))
+              sum(sum_ in text for text, sum_ in zip(texts, right)))
     return "exact {:.0%}, hedged {:.0%}, sum named {:.0%}".format(*(x / len(texts) for x in shares))
 
 on_answers = new_model()
@@ -181,7 +181,7 @@ print("answers only:", measure(on_answers))
 
 # %% [markdown]
 # **Exact match** is the instrument of this lesson: one sampled answer to each held-out question, and the share that is
-# exactly the sum. Here are three seeds, from a recorded run of the same training:
+# exactly the sum. Here are three seeds, from a recorded run of the same recipe with other random numbers:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
@@ -197,6 +197,11 @@ plots.curves({"whole text": curve("whole", "exact"), "answers only": curve("answ
 plt.ylim(0)
 plt.show()
 
+def greedy(part):
+    return ", ".join(f"{run[-1]:.0%}" for run in curve(part, "greedy")[1])
+
+print("answers only, exact with greedy decoding:", greedy("answer"), "by seed")
+
 # %% [markdown]
 # <div class="figure-caption">
 #
@@ -205,15 +210,12 @@ plt.show()
 #
 # </div>
 #
-# The mask matters this much because these questions are pure noise. Where questions are ordinary prose, a loss on them
-# does less harm. Large models rarely train all their weights at this stage: the low-rank updates of [lesson
-# 14](../14_bert/14_bert.ipynb) fit here without a change.
+# The same models are exact far more often with greedy decoding, which takes the most probable token at each place. They
+# often know the sum; a sample also draws hedges and wrong digits, each with its probability. Where memory is short, the
+# low-rank updates of [lesson 14](../14_bert/14_bert.ipynb) fit this training without a change.
 #
-# ## Several dialogues in one row
-#
-# Dialogues differ in length, and a batch pads them. **Packing** saves that: several dialogues share one row. Then a
-# dialogue must not notice its neighbours. Two things give them away: attention across the border, and positions that
-# count on.
+# **Packing** avoids the padding of a batch: several dialogues share one row. A dialogue then must not attend to its
+# neighbours, and its positions start anew.
 
 # %% [markdown]
 # <div class="card">
@@ -221,13 +223,14 @@ plt.show()
 # **Exercise 2 · `pack`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Put dialogues into one row, in their order. Return ids (t,), positions (t,) and a mask (t, t), where t is the sum of
-# their lengths. Positions start from 0 in each dialogue. In the mask True means "may look": a token sees itself and
-# what came before it in its own dialogue. Every dialogue has at least one token. Ids and positions are int64.
+# their lengths. Positions start from 0 in each dialogue. `mask[i, j]` is True where token i may look at token j: at
+# itself and at what came before it in its own dialogue. Every dialogue has at least one token. Ids and positions are
+# int64.
 #
-# <details><summary>Hint 1: number the dialogues</summary>
+# <details><summary>Hint 1: two dialogues by hand</summary>
 #
-# Make a vector that says for each of the t places which dialogue it is in: 0, 0, 1, 1, 1. Two places may see each other
-# only if their numbers agree. `torch.repeat_interleave` makes such a vector.
+# Write down the mask of two dialogues of 2 and 3 tokens. Which numbers, one for each place, would tell you whether two
+# places are in the same dialogue?
 #
 # </details>
 # <details><summary>Hint 2: where a dialogue starts</summary>
@@ -266,14 +269,10 @@ def packed_logits(mask, positions):
 
 with torch.no_grad():
     apart = torch.cat([on_answers(dialogue[None])[0] for dialogue in dialogues])
-causal = torch.ones(len(packed), len(packed), dtype=torch.bool).tril()
-off = lambda logits: (logits - apart).abs().max().item()
-print(f"packed, largest difference of a logit:     {off(packed_logits(mask, positions)):.5f}")
-print(f"with attention across the dialogues:       {off(packed_logits(causal, positions)):.1f}")
+largest = (packed_logits(mask, positions) - apart).abs().max().item()
+print(f"packed or alone, largest difference of a logit: {largest:.5f}")
 
 # %% [markdown]
-# With block mask and positions a packed dialogue gets the logits that it has alone, up to rounding.
-#
 # ## Which of two answers is better
 #
 # Demonstrations tell the model to hedge as often as the demonstrators do. To judge answers is easier than to write
@@ -288,9 +287,9 @@ print(f"with attention across the dialogues:       {off(packed_logits(causal, po
 # The logarithm of the probability of each row's answer, given what comes before it. A probability of an answer is the
 # product of those of its tokens. Logits at position i predict token i + 1, and `is_answer` is as in exercise 1.
 #
-# <details><summary>Hint: a product, as a logarithm</summary>
+# <details><summary>Hint: a row by hand</summary>
 #
-# The logarithm of a product is a sum. `gather` picks the log-probability of the token that is there.
+# Over four tokens with equal logits, what is the probability of an answer of two tokens, and what is its logarithm?
 #
 # </details>
 # </div>
@@ -356,8 +355,9 @@ def preference_loss(chosen, rejected, chosen_reference, rejected_reference, beta
 check(preference_loss)
 
 # %% [markdown]
-# To make pairs, the model answers 300 questions eight times each. Where one of the eight is exactly the sum and another
-# is not, they are a pair. For every question, the first of each kind is taken.
+# To make pairs, the model answers 300 questions eight times each, and a program is the judge. Where one of the eight is
+# exactly the sum and another is not, they are a pair. For every question, the first of each kind is taken. β is 1, not
+# the default 0.1: a pair then stops pulling once its margin is a few nats.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -406,8 +406,7 @@ for step in progress(range(40), "DPO"):
     loss.backward()
     nn.utils.clip_grad_norm_(preferring.parameters(), 1.0)
     optimiser.step()
-print("before:", measure(on_answers))
-print("after: ", measure(preferring))
+print("after DPO:", measure(preferring))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the number of steps on pairs, 0 to 40, two lines each: DPO and chosen answers alone. Left, hedged answers: both fall from about a quarter to less than half of it. Right, exact match: both rise; the chosen answers alone end above DPO."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
@@ -419,7 +418,7 @@ def from_start(part, what, x="step"):
     return [0, *xs], [[first, *run] for first, run in zip(at_start[what], runs)]
 
 names = {"DPO": "DPO", "chosen answers alone": "chosen"}
-for ax, what, title in zip(axes, ("hedged", "exact"), ("Hedged answers disappear", "Exact match rises")):
+for ax, what, title in zip(axes, ("hedged", "exact"), ("Hedging falls", "Exact match rises")):
     plots.curves({name: from_start(part, what) for name, part in names.items()}, "step",
                  "share of answers", title=title, ax=ax)
     ax.set_ylim(0)
@@ -434,13 +433,14 @@ plt.show()
 # </div>
 #
 # **The preference removes most of the hedging that imitation had learned.** But so does the control, which never sees a
-# rejected answer, and it ends ahead in exact match with each seed. Here the chosen answers are perfect, and perfect
-# answers can be imitated. A preference is needed where the chosen answer is only the better of two.
+# rejected answer, and on average it ends ahead in exact match. Here the chosen answers are perfect, and perfect answers
+# can be imitated. A preference says more where the chosen answer is only the better of two.
 #
 # ## Whether a program says that it is right
 #
-# Some answers need no human judge. A program can add. A **reward** is a number for an answer, and a reward that a
-# program checks needs neither demonstrations nor preferences, only questions.
+# A program already judged the pairs above. It can also judge each answer by itself. A **reward** is a number for an
+# answer. One that a program computes needs no more demonstrations and no preferences, only questions and a model that
+# is sometimes right.
 
 # %% [markdown]
 # <div class="card">
@@ -450,10 +450,11 @@ plt.show()
 # Return 1 for each answer that is exactly the right one and ends, else 0, as float32. What follows the first `end` in a
 # row does not count. An answer that never ends earns 0, and so does one whose right answer does not fit into the row.
 #
-# <details><summary>Hint: three conditions</summary>
+# No right answer contains `end`.
 #
-# Row by row: there is room for the right tokens and an end; the tokens agree; the end follows at once. No right answer
-# contains `end`.
+# <details><summary>Hint: four rows by hand</summary>
+#
+# Let 2 be the end, and 4, 6 the right answer. Which of these rows earn 1: 4 6 2 9, 4 6 6 2, 4 2 6 2, and 4 6?
 #
 # </details>
 # </div>
@@ -507,9 +508,10 @@ all_right = "C"
 #
 # **Exercise 6 · `advantages`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Subtract from each reward the mean of its group, and divide by the group's standard deviation, the root of the mean
-# square (not divided by one less). A group is a row. Where all rewards of a group are equal, whatever they are, its
-# advantages are 0. Add nothing to the deviation. There may be one sample per question.
+# Subtract from each reward the mean of its group, and divide by the group's standard deviation: the root of the mean
+# squared distance from the mean. For that mean, divide by the group's size, not size − 1. A group is a row. Where all
+# rewards of a group are equal, whatever they are, its advantages are 0. Add nothing to the deviation. There may be one
+# sample per question.
 #
 # <details><summary>Hint 1: a group without spread</summary>
 #
@@ -551,15 +553,15 @@ check.prediction("all_right", all_right)
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
 # Answers are expensive to sample, so a batch may serve for several steps, while the model moves away from the one that
-# wrote them. The **ratio** of both probabilities, $r = \pi / \pi_{\text{old}}$, corrects for that, token by token. It
-# is clipped, so that no token gains from moving too far. A **KL penalty** draws the model back to the reference. With
-# advantage A of the answer, a token's loss is
+# wrote them. The **ratio** of a token's probability now to its probability when it was sampled,
+# $r = \pi / \pi_{\text{old}}$, corrects for that. It is clipped, so that no token gains from moving too far. A **KL
+# penalty** draws the model back to the reference. With advantage A of the answer, a token's loss is
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
 #
-# The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html): never negative, and in
-# the mean over samples of the model the KL divergence from the reference.
+# The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never negative;
+# averaged over the model's own samples, it equals the KL divergence from the reference.
 
 # %% [markdown]
 # <div class="card">
@@ -567,8 +569,8 @@ check.prediction("all_right", all_right)
 # **Exercise 7 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
 #
 # Write this loss: average over the tokens of each answer, then over the answers. You get log-probabilities of tokens,
-# an advantage for each answer, and which tokens belong to the answer; every answer has at least one. What the other
-# positions hold does not count.
+# an advantage for each answer, and which tokens belong to the answer; every answer has at least one. The other
+# positions hold finite numbers, which do not count.
 #
 # <details><summary>Hint 1: from logarithms</summary>
 #
@@ -603,11 +605,12 @@ check(policy_loss)
 
 # %% [markdown]
 # Now the whole loop. Each step samples eight answers to each of 16 questions, and takes one gradient step on them. So
-# the ratio is 1 here. The penalty is switched off.
+# the ratio is 1 here, but its gradient is that of the log-probability. The clip would act from a second step on the
+# same samples. The penalty is switched off, to see what the reward does by itself.
 
 # %%
 def reinforce(model, reward, what, steps=40):
-    """reward: a function of an answer's text and of the sum, as a text."""
+    """reward: a function of the answers' ids and of the sums, as texts."""
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-4)
     for step in progress(range(steps), what):
         ids, inside, right = sampled(model, 16, 8, seed=10_000 + step + 1)
@@ -632,14 +635,13 @@ print("after: ", measure(policy))
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
 names = {"policy with reward": "policy", "further demonstrations": "further"}
 for ax, what, title in zip(axes, ("exact", "hedged"),
-                           ("Exact match rises with both", "Only the reward ends the hedging")):
+                           ("Exact match rises with both", "Hedging falls with the reward")):
     plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
                  "processor seconds", "share of answers", title=title, ax=ax)
     ax.set_ylim(0)
 plt.show()
-for name, part in names.items():
-    greedy = ", ".join(f"{run[-1]:.0%}" for run in curve(part, "greedy")[1])
-    print(f"most probable answer exact, {name:>22}: {greedy}, by seed")
+for name, part in {"the start": "answer", **names}.items():
+    print(f"exact with greedy decoding, {name:>22}: {greedy(part)} by seed")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -649,15 +651,16 @@ for name, part in names.items():
 #
 # </div>
 #
-# **The reward ends what demonstrations keep teaching: the hedging.** It does so without a single answer that anybody
-# wrote, from questions and a program. But adding itself is learned faster from demonstrations, as the most probable
-# answers show with each seed. A demonstration names the right token at each place; a reward is one bit for a whole
-# answer. Much of the gain in exact match is the lost hedging.
+# **The reward removes nearly all of the hedging, which demonstrations keep teaching.** Beyond the start it needs no
+# written answer, only questions and a program. In the run above exact match rose from 26% to 40%. The sum is named in
+# 41%, hardly more than before: most of the gain is lost hedging. Adding itself is learned faster from demonstrations,
+# as greedy decoding shows with each seed. A demonstration names the right token at each place; a reward is one bit for
+# a whole answer.
 #
 # ## A reward with a hole
 #
 # Programs that check answers are often lenient: they look for the right result anywhere in the text. What follows if
-# the reward is 1 for every answer that *names* the sum?
+# the reward is 1 for every answer that *names* the sum, with its digits anywhere in the text?
 
 # %% [markdown]
 # <div class="card">
@@ -684,8 +687,7 @@ def lenient(written, right):
     return torch.tensor([float(sum_ in text) for text, sum_ in zip(texts, right)])
 
 hacker = reinforce(copy.deepcopy(on_answers), lenient, "lenient reward")
-print("before:", measure(on_answers))
-print("after: ", measure(hacker))
+print("after:", measure(hacker))
 ids_, _, right = sampled(hacker, 4, 1, seed=3)
 for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
     print(f"sum {sum_}: {sums.text_of(row)}")
@@ -716,20 +718,21 @@ check.prediction("hole", hole)
 # ## What you can do now
 #
 # You can say what a loss looks at, and with what consequence: every token, the answer, a pair, or a sample with a
-# reward. You can write each of them, and you know what each imitates: the demonstrators, the judge, or the program.
+# reward. You can write each of them, and you know whose judgement each follows: the demonstrators', the judge's or the
+# program's.
 #
 # **Two questions to think about**
 #
 # <details><summary>1. Why does DPO need a reference, and what would the loss do without it?</summary>
 #
-# Without it, only the difference of the two log-probabilities counts, however it was at the start. With it, β sets the
+# Without it, only the difference of the two log-probabilities counts, whatever it was at the start. With it, β sets the
 # price of moving away from where the model began.
 #
 # </details>
 # <details><summary>2. Would the KL penalty have closed the hole?</summary>
 #
-# It makes each step away from the start cost something, so it slows the hacking down. The answer that is paid best
-# stays the hedged one. To close the hole, change the reward.
+# It makes each step away from the start cost something, so it slows and limits the hacking. The answer that is paid
+# best stays the hedged one. To close the hole, change the reward.
 #
 # </details>
 #
