@@ -198,9 +198,9 @@ for name, heads in cases.items():
 print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# In this model the two choices agree, so the effects are not due to unusual zeros. And one map was not enough: without
-# its head, 93 % of the tokens are still right. The surprise is layer 0. Its heads do not look at the answer, yet without
-# them few answers are right. The loss is far above that of a guess: wrong tokens get high probabilities.
+# In this model the two choices agree, so the effects are not due to unusual zeros. And one map was not enough:
+# without its head, 93 % of the tokens are still right. The surprise is layer 0. Its heads do not look at the answer,
+# yet without them few answers are right. The loss is far above that of a guess: wrong tokens get high probabilities.
 #
 # An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
 # well.
@@ -512,9 +512,9 @@ check.prediction("patch_place", patch_place)
 # **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Return what a layer of attention adds when one of its three inputs reads another hidden state and the other two read
-# x. The hidden state itself is not added. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights, for_values)`,
-# which returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z to (b, t, e), for
-# `layer.unify`.
+# x. The hidden state itself is not added. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t),
+# and `gathered(weights, for_values)`, which returns z, (b, h, t, d). Both norm what they are given. `merge_heads`
+# brings z to (b, t, e), for `layer.unify`.
 #
 # <details><summary>Hint 1: three variables</summary>
 #
@@ -595,7 +595,7 @@ for h in (1, 4):
     print(f"one layer, heads: {h}, 250 steps: loss {last:.2f}")
 
 # %% [markdown]
-# All five models copy by the same path, and each still says most answers without the head of its clearest map. A single
+# All five models copy by the same path, and most answers stay right without the head of the clearest map. A single
 # layer has not learned the task after more steps than any of them needed. (For a related task, with contexts that
 # grow, [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow
 # with them.)
@@ -635,8 +635,7 @@ plots.diagrams.head_circuits()
 # **Exercise 5 · `composition_scores`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Return the composition score of each head of layer 1 with each head of layer 0, from the weights of whole layers. Each
-# layer has h heads of width d. Weights may be large: multiplying `reads` by a number leaves
-# the scores as they are.
+# layer has h heads of width d. Weights may be large: multiplying `reads` by a number leaves the scores as they are.
 #
 # <details><summary>Hint 1: rows and columns</summary>
 #
@@ -766,9 +765,9 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
           f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
-# Nobody would have picked head 5 of block 0 by its map: at `line` it looks at `line` itself. Yet the heads of blocks 2
-# and 3, which act at the last position and look at the answer, need what it writes there. It is not specific to
-# copying: without it the loss on ordinary code more than doubles ([measured
+# Nobody would have picked head 5 of block 0 by its map: at `line` it looks at `line` itself. Yet it brings back most of
+# the difference. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not specific
+# to copying: without it, the loss on ordinary code more than doubles ([measured
 # further](../../site/further.md#lesson-12)).
 #
 # And the previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
@@ -1005,7 +1004,7 @@ for number in (1, 24, 33, 35, 21):
 # | attention map | where does a head look? | four heads look at the answer | what the output owes to them |
 # | ablation | what is needed? | layer 0; no single head of layer 1 | work that others do as well |
 # | attribution | what is added directly? | layer 1 writes the answer | what acts through other parts |
-# | activation patching | which activation carries the difference? | two heads, at one position | what both texts share |
+# | activation patching | which activation restores it? | two heads of layer 0, at B | what both texts share |
 # | path patching | through which input? | the keys | paths that you did not try |
 # | composition score | what could be read? | keys read layer 0 | what passes on real texts |
 # | logit lens | when is the answer there? | after block 3 | states that later blocks read otherwise |
