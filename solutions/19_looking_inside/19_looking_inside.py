@@ -465,7 +465,7 @@ clean, corrupted, answers = two_texts()
 with torch.no_grad():
     high, low = right_logit(four(clean)), right_logit(four(corrupted))
     print(f"logit of the right answer: clean {high:.2f}, corrupted {low:.2f}")
-    restored = torch.full((8, 35), torch.nan)    # layers and heads by positions
+    restored = torch.zeros(8, 35)    # layers and heads by positions
     for head in range(4):
         for layer, places in [(0, range(10, 35)), (1, [34])]:
             for at in places:
@@ -479,7 +479,7 @@ figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="compressed")
 heads = [f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]
 shown = [10, 11, 12, 13, 33, 34]
 plots.heat(restored[:, shown], heads, [str(at) for at in shown], ax=ax, scale=1, signed=False,
-           digits=2, row_label="", column_label="position that is patched",
+           blank_zeros=True, digits=2, row_label="", column_label="position that is patched",
            title="Two positions bring the answer back")
 plt.show()
 
@@ -741,7 +741,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
-# run. A few shares are just below 0. Effects along one path are counted at both of its ends, so shares need
+# run. Cream shares are just below 0. Effects along one path are counted at both of its ends, so shares need
 # not add up to 1.
 #
 # </div>
