@@ -474,7 +474,7 @@ with torch.no_grad():
 rest = restored[:4, [10, *range(12, 35)]]
 print(f"layer 0 at all positions from 10 on but 11: {rest.min():.3f} to {rest.max():.3f}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of eight heads by the positions 10, 11, 12, 13, 33 and 34. Dark are heads 1 and 3 of layer 0 at position 11, about 0.5 each, and all four heads of layer 1 at position 34, 0.2 to 0.4. Heads 0 and 2 of layer 0 have 0.01 and 0.08 at position 11. Everywhere else layer 0 has 0.00. The other cells of layer 1 are hatched."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of eight heads by the positions 10, 11, 12, 13, 33 and 34. Dark are heads 1 and 3 of layer 0 at position 11, about 0.5 each, and all four heads of layer 1 at position 34, 0.2 to 0.4. Heads 0 and 2 of layer 0 have 0.01 and 0.08 at position 11. Everywhere else layer 0 has 0.00, two cells of it hatched. The other cells of layer 1 are all hatched."}}
 figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="compressed")
 heads = [f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]
 shown = [10, 11, 12, 13, 33, 34]
@@ -490,8 +490,8 @@ check.prediction("patch_place", patch_place)
 # <div class="figure-caption">
 #
 # **How to read it.** Each cell is one run of 64 corrupted texts: the share of the lost logit that comes back when
-# that head is patched at that position. Hatched cells are 0 by construction: layer 1 is the last, so what it writes
-# elsewhere cannot reach position 34. So is everything before position 10, where the texts are equal.
+# that head is patched at that position. Hatched cells are exactly 0. Those of layer 1 are so by construction: it is the
+# last, and what it writes elsewhere cannot reach position 34. So is all before position 10, where the texts are equal.
 #
 # </div>
 #
