@@ -490,8 +490,9 @@ check.prediction("patch_place", patch_place)
 # <div class="figure-caption">
 #
 # **How to read it.** Each cell is one run of 64 corrupted texts: the share of the lost logit that comes back when
-# that head is patched at that position. Hatched cells are exactly 0. Those of layer 1 are so by construction: it is the
-# last, and what it writes elsewhere cannot reach position 34. So is all before position 10, where the texts are equal.
+# that head is patched at that position. Hatched cells are exactly 0. Those of layer 1 are so by construction: it is
+# the last, and what it writes elsewhere cannot reach position 34. So is all before position 10, where the texts are
+# equal.
 #
 # </div>
 #
@@ -741,8 +742,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
-# run. Cream shares are just below 0. Effects along one path are counted at both of its ends, so shares need not add up
-# to 1.
+# run. Cream shares are just below 0. Effects along one path are counted at both of its ends, so shares need not add
+# up to 1.
 #
 # </div>
 #
@@ -765,8 +766,8 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
           f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
-# The map of head 5 in block 0 gives no hint of this: at `line` it looks at `line` itself. Yet it brings back most of the
-# difference. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not specific to
+# The map of head 5 in block 0 gives no hint of this: at `line` it looks at `line` itself. Yet it brings back most of
+# the difference. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not specific to
 # copying: without it, the loss on ordinary code more than doubles ([measured
 # further](../../site/further.md#lesson-12)).
 #
