@@ -766,9 +766,9 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
           f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
-# The map of head 5 in block 0 gives no hint of this: at `line` it looks at `line` itself. Yet it brings back most of
-# the difference. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not specific to
-# copying: without it, the loss on ordinary code more than doubles ([measured
+# The map of head 5 in block 0 gives no hint of this: at `line` it looks at `line` itself. Yet it brings back most
+# of the difference. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not
+# specific to copying: without it, the loss on ordinary code more than doubles ([measured
 # further](../../site/further.md#lesson-12)).
 #
 # And the previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
