@@ -111,8 +111,8 @@ plt.show()
 # **Exercise 1 · `pattern_scores`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
 # Return the previous-token score and the induction score of each head, from the weights of one layer. All positions
-# but the first have a previous token. The first token of the second copy (position p) is not to be copied from
-# anywhere, but its successor is: positions p to 2p − 2 count for the induction score, p − 1 of them.
+# but the first have a previous token. The first token of the second copy (position p) cannot be predicted; the token
+# after it can. So positions p to 2p − 2 count for the induction score, p − 1 of them.
 #
 # <details><summary>Hint 1: which diagonal</summary>
 #
@@ -161,9 +161,8 @@ previous = scores[0][0]
 # z of shape (b, h, t, d). A model can be asked to run with another z: `model(ids, change)` calls `change(layer, z)`
 # in each layer and uses what it returns.
 #
-# What should replace a head's output? Zeros are one choice; but a model that expects the same vector everywhere has
-# never seen its absence, and may suffer for that reason alone. The head's mean over many texts, a **mean ablation**,
-# removes only what varies. Here are both.
+# What should replace a head's output? Zeros are one choice; but a model may fail on zeros merely because it never met
+# them in training. The head's mean over many texts, a **mean ablation**, removes only what varies. Here are both.
 
 # %%
 def without(model, heads, by="zero"):
@@ -199,9 +198,9 @@ for name, heads in cases.items():
 print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# In this model the two choices agree, so the effects are not due to unusual zeros. And the map was misleading: the
-# head that looks at the answer is hardly missed. The surprise is layer 0. Its heads do not look at the answer, yet
-# without them the loss is far above that of a guess.
+# In this model the two choices agree, so the effects are not due to unusual zeros. And one map was not enough:
+# without its head, 93 % of the tokens are still right. The surprise is layer 0. Its heads do not look at the answer,
+# yet without them few answers are right. The loss is far above that of a guess: wrong tokens get high probabilities.
 #
 # An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
 # well.
@@ -269,11 +268,11 @@ check(direct_contributions)
 # **Prediction · `missed_head_share`** &nbsp; 1 minute · no points
 #
 # In the second half, the logit of the right token is about 10 on average. How much of it does the head of the map add
-# directly, the one that is hardly missed?
+# directly?
 #
-# - **A.** Almost nothing: without it, almost nothing was lost.
-# - **B.** Nearly all: its map shows that it copies.
-# - **C.** Between 2 and 4.
+# - **A.** Less than 1: without it, most tokens are still right.
+# - **B.** More than 6: its map shows that it copies.
+# - **C.** Between 2 and 4: it adds a part.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "missed_head_share", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -298,9 +297,9 @@ def contributions(model, rows):
     print(f"logit of the right token: {logits[:, 24:].mean():.2f}")
     return dict(zip(parts, added[:, :, 24:].mean(dim=(1, 2)).tolist()))
 
-shares = contributions(four, rows)    # "1.2" is head 2 of layer 1
+direct = contributions(four, rows)    # "1.2" is head 2 of layer 1
 for head in range(4):
-    print(f"head {head} of layer 1: {shares[f'1.{head}']:+.2f}")
+    print(f"head {head} of layer 1: {direct[f'1.{head}']:+.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_missed_head_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("missed_head_share", missed_head_share)
@@ -327,23 +326,24 @@ layer_0_share = "A"
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Nine horizontal bars: the tokens, four heads of layer 0, four heads of layer 1. The bars of the tokens and of layer 0 are hardly visible; those of layer 1 are all positive, the shortest about two thirds as long as the longest."}}
 figure, ax = plt.subplots(figsize=(5.8, 2.9))
 names = ["tokens", *[f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]]
-ax.barh(names, shares.values(), color="#6a4fb3")
+ax.barh(names, direct.values(), color="#6a4fb3")
 ax.invert_yaxis()
 ax.set(xlabel="direct contribution to the right logit", xlim=(-1, 5),
-       title="Layer 1 writes the answer, layer 0 writes none of it")
+       title="Layer 1 writes the answer, layer 0 almost none of it")
 plt.show()
-print(f"layer 0 together: {sum(shares[f'0.{head}'] for head in range(4)):+.2f}")
+print(f"layer 0 together: {sum(direct[f'0.{head}'] for head in range(4)):+.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_layer_0_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("layer_0_share", layer_0_share)
 
 # %% [markdown]
-# So the head of the map does a good part of the work. Without it, what the other three add still puts the right token
+# So the head of the map does a part of the work. Without it, what the other three add still puts the right token
 # first in most places. In GPT-2 there are even heads that write an answer mainly when those that usually do are
 # switched off ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
 #
-# Layer 0 adds nothing to the answer, and without it there is none: its effect is **indirect**. Neither instrument
-# shows what it passes on, or which part reads it. For that we have to intervene in a running model more finely.
+# Layer 0 adds almost nothing to the logit of the answer, but without it few answers are right: its effect is
+# **indirect**. Neither instrument shows what it passes on, or which part reads it. For that we have to intervene in a
+# running model more finely.
 #
 # ## Patch one activation
 #
@@ -368,8 +368,9 @@ plots.diagrams.induction_circuit()
 #
 # **Activation patching** runs the corrupted text, but replaces one activation by its value in the clean run. If the
 # right answer comes back, the answer depends on what that activation carried. Unlike an ablation it asks what is
-# *sufficient* to bring the answer back, and the two texts say which information is meant. (The idea is older: [Meng
-# et al., 2022](https://arxiv.org/abs/2202.05262) call it causal tracing.)
+# *sufficient* to bring the answer back, and the difference between the texts defines the information traced. (Other
+# names are causal mediation analysis, [Vig et al., 2020](https://arxiv.org/abs/2004.12265), and causal tracing, [Meng
+# et al., 2022](https://arxiv.org/abs/2202.05262).)
 
 # %% [markdown]
 # <div class="card">
@@ -377,13 +378,13 @@ plots.diagrams.induction_circuit()
 # **Exercise 3 · `patched`** &nbsp; ★★★ · 11 minutes · 3.5 points
 #
 # Return the logits of the corrupted text, with the output of one head at one position taken from the clean text. All
-# other heads, and this head at all other positions, compute what the corrupted text gives them. The model must be as
-# before afterwards. `without` above shows how a model is called with a `change`.
+# other heads, and this head at all other positions, compute what the corrupted text gives them. A second call with the
+# same model must not depend on the first. `without` above shows how a model is called with a `change`.
 #
-# <details><summary>Hint 1: two runs</summary>
+# <details><summary>Hint 1: where the clean output comes from</summary>
 #
-# The model runs twice. In the first run `change` returns z as it is and keeps a copy of what it has seen. What does
-# `change` do in the second run, in the layer that is meant and in all others?
+# `patched` gets texts, no activations. Which call of the model meets the output that you need, and which function sees
+# it there?
 #
 # </details>
 # <details><summary>Hint 2: which numbers</summary>
@@ -458,22 +459,27 @@ def two_texts(i=10, p=24):
 
 def right_logit(logits):
     """The mean logit of the right answer at the last position."""
-    return logits[:, -1].gather(1, right[:, None]).mean().item()
+    return logits[:, -1].gather(1, answers[:, None]).mean().item()
 
-clean, corrupted, right = two_texts()
+clean, corrupted, answers = two_texts()
 with torch.no_grad():
     high, low = right_logit(four(clean)), right_logit(four(corrupted))
     print(f"logit of the right answer: clean {high:.2f}, corrupted {low:.2f}")
-    places = [9, 10, 11, 12, 33, 34]
-    restored = torch.tensor([
-        [(right_logit(patched(four, clean, corrupted, layer, head, at)) - low) / (high - low)
-         for at in places] for layer in (0, 1) for head in range(4)])
+    restored = torch.zeros(8, 35)    # layers and heads by positions
+    for head in range(4):
+        for layer, places in [(0, range(10, 35)), (1, [34])]:
+            for at in places:
+                back = right_logit(patched(four, clean, corrupted, layer, head, at)) - low
+                restored[4 * layer + head, at] = back / (high - low)
+rest = restored[:4, [10, *range(12, 35)]]
+print(f"layer 0 at all positions from 10 on but 11: {rest.min():.3f} to {rest.max():.3f}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of eight heads by the positions 9, 10, 11, 12, 33 and 34. Only two groups of cells are dark: heads of layer 0 at position 11, two of them much more than the others, and all four heads of layer 1 at position 34. All other cells are 0."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of eight heads by the positions 10, 11, 12, 13, 33 and 34. Dark are heads 1 and 3 of layer 0 at position 11, about 0.5 each, and all four heads of layer 1 at position 34, 0.2 to 0.4. Heads 0 and 2 of layer 0 have 0.01 and 0.08 at position 11. Everywhere else layer 0 has 0.00, two cells of it hatched. The other cells of layer 1 are all hatched."}}
 figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="compressed")
 heads = [f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]
-plots.heat(restored.clamp(min=0), heads, [str(at) for at in places], ax=ax, scale=1,
-           digits=2, row_label="", column_label="position that is patched",
+shown = [10, 11, 12, 13, 33, 34]
+plots.heat(restored[:, shown], heads, [str(at) for at in shown], ax=ax, scale=1, signed=False,
+           blank_zeros=True, digits=2, row_label="", column_label="position that is patched",
            title="Two positions bring the answer back")
 plt.show()
 
@@ -484,13 +490,15 @@ check.prediction("patch_place", patch_place)
 # <div class="figure-caption">
 #
 # **How to read it.** Each cell is one run of 64 corrupted texts: the share of the lost logit that comes back when
-# that head is patched at that position.
+# that head is patched at that position. Hatched cells are exactly 0. Those of layer 1 are so by construction: it is
+# the last, and what it writes elsewhere cannot reach position 34. So is all before position 10, where the texts are
+# equal.
 #
 # </div>
 #
-# The hypothesis holds at both of its positions. At position 11, heads of layer 0 carry what is missing, and they are
-# the two with the highest previous-token scores. At position 34, heads of layer 1 deliver the answer. Everywhere else
-# patching brings back next to nothing, also at the token that was replaced.
+# The hypothesis holds at both of its positions. At position 11, two heads of layer 0 carry nearly all that is missing,
+# and they have the highest previous-token scores. At every other position from 10 on, layer 0 brings back next to
+# nothing, also at the token that was replaced. At position 34, all heads of layer 1 deliver a part of the answer.
 #
 # ## Patch one path
 #
@@ -505,9 +513,9 @@ check.prediction("patch_place", patch_place)
 # **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Return what a layer of attention adds when one of its three inputs reads another hidden state and the other two read
-# x. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights, for_values)`,
-# which returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z to (b, t, e), for
-# `layer.unify`.
+# x. The hidden state itself is not added. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t),
+# and `gathered(weights, for_values)`, which returns z, (b, h, t, d). Both norm what they are given. `merge_heads`
+# brings z to (b, t, e), for `layer.unify`.
 #
 # <details><summary>Hint 1: three variables</summary>
 #
@@ -554,19 +562,22 @@ def by_role(model, heads):
     return shares
 
 for name, heads in [("layer 0", range(4)), *[(f"head {head}", [head]) for head in range(4)]]:
-    shares = zip(ROLES, by_role(four, heads))
-    print(f"{name} through", *[f"{role} {share:.2f}" for role, share in shares])
+    found = zip(ROLES, by_role(four, heads))
+    print(f"{name} through", *[f"{role} {share:.2f}" for role, share in found])
+for pair in ([1, 3], [0, 2]):
+    share = without(four, [(0, head) for head in pair], "mean")[1]
+    print(f"without heads {pair[0]} and {pair[1]} of layer 0, by mean: {share:.0%} right")
 
 # %% [markdown]
-# What layer 0 knows reaches the answer through the keys of layer 1, and through nothing else. With that the circuit
-# is proved in this model, as far as an intervention can prove it: the information, its place, and the path that it
-# takes.
+# What layer 0 knows reaches the answer through the keys of layer 1, and hardly through anything else. Heads 1 and 3
+# are also needed: without both, most answers are wrong; without the other two, 99 % are right. For this place in the
+# text, interventions support every link of the circuit.
 #
 # One model may be an accident. The same measurements for four more, and a control: does copying need two layers at
 # all?
 
 # %% tags=["hide-input"]
-print("seed   steps   highest induction score   right without that head "
+print("seed   steps   highest induction score   right   without that head "
       "  restored through keys")
 for seed in range(1, 5):
     torch.manual_seed(seed)
@@ -575,8 +586,9 @@ for seed in range(1, 5):
     with torch.no_grad():
         _, looked = other.run(rows[:, :-1])
     score, head = pattern_scores(looked[1], 24)[1].max(dim=0)
-    share, keys = without(other, [(1, head.item())])[1], by_role(other, range(4))[1]
-    print(f"{seed:>4} {steps:>7} {score:>25.2f} {share:>25.0%} {keys:>23.2f}")
+    before, after = (without(other, one)[1] for one in ([], [(1, head.item())]))
+    keys = by_role(other, range(4))[1]
+    print(f"{seed:>4} {steps:>7} {score:>25.2f} {before:>7.0%} {after:>19.0%} {keys:>23.2f}")
 for h in (1, 4):
     torch.manual_seed(0)
     single = AttentionOnly(n=64, e=64, h=h, depth=1).to(device())
@@ -584,7 +596,7 @@ for h in (1, 4):
     print(f"one layer, heads: {h}, 250 steps: loss {last:.2f}")
 
 # %% [markdown]
-# All five models copy by the same path, and none of them loses much without the head of its clearest map. A single
+# All five models copy by the same path, and most answers stay right without the head of the clearest map. A single
 # layer has not learned the task after more steps than any of them needed. (For a related task, with contexts that
 # grow, [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow
 # with them.)
@@ -601,22 +613,22 @@ plots.diagrams.head_circuits()
 # <div class="figure-caption">
 #
 # **How to read it.** For one head, which owns d rows of the matrices for queries, keys and values and d columns of
-# `unify`. Hidden states enter at the right. Two of them, one at each end, give a score in the QK circuit (positions
-# apart); one gives what is written in the OV circuit.
+# `unify`. Hidden states enter at the right. Two of them, one at each end, give a score in the QK circuit (before
+# rotation); one gives what is written in the OV circuit.
 #
 # </div>
 #
 # The **QK circuit** says where a head looks, the **OV circuit** what it moves. The induction circuit is a
-# **K-composition**: what layer 0 writes by its OV circuits is read by the keys of layer 1. The **composition score**
-# of [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html) measures how much one head reads of
-# what another writes:
+# **K-composition**: what layer 0 writes by its OV circuits is read by the keys of layer 1. A **composition score**,
+# simplified from [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html), measures how much one
+# head reads of what another writes:
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
 # \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms),}$$
 #
-# with the later head's rows of $W_q$, $W_k$ or $W_v$ as $W_{\mathrm{reads}}$, and the earlier head's OV circuit as
-# $W_{\mathrm{writes}}$. Even random matrices have a score. It is the baseline against which all others have to be
-# seen.
+# with the later head's rows of $W_q$, $W_k$ or $W_v$ as $W_{\mathrm{reads}}$ (theirs takes its whole QK or OV
+# circuit), and the earlier head's OV circuit as $W_{\mathrm{writes}}$. Even random matrices have a score. Compare
+# every score with it.
 
 # %% [markdown]
 # <div class="card">
@@ -624,7 +636,7 @@ plots.diagrams.head_circuits()
 # **Exercise 5 · `composition_scores`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Return the composition score of each head of layer 1 with each head of layer 0, from the weights of whole layers. Each
-# layer has h heads of width d.
+# layer has h heads of width d. Weights may be large: multiplying `reads` by a number leaves the scores as they are.
 #
 # <details><summary>Hint 1: rows and columns</summary>
 #
@@ -692,7 +704,7 @@ print(f"random matrices: {chance:.3f}, and 1/√e = {1 / math.sqrt(64):.3f}")
 # </div>
 #
 # The weights rank the heads as path patching does: the keys read heads 1 and 3 most. But they do not agree on the
-# rest. Heads 0 and 2 are also clearly above chance for the keys, and patching them brings back next to nothing. The
+# rest. Heads 0 and 2 are also clearly above chance for the keys, and patching them brings back little. The
 # score says what a head *could* read, not what passes on real texts. It suggests what to patch.
 #
 # ## A model that was not built for this
@@ -730,8 +742,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
-# run. Negative shares, all near 0, are orange. Effects along one path are counted at both of its ends, so shares need
-# not add up to 1.
+# run. Cream shares are just below 0. Effects along one path are counted at both of its ends, so shares need not add
+# up to 1.
 #
 # </div>
 #
@@ -754,10 +766,9 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
           f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
-# The map of head 5 in block 0 would not have been noticed: at `line` it looks at `line` itself. It does not move
-# anything; it writes into the hidden state of a token what this token is, in the form that later heads copy. The
-# heads of blocks 2 and 3 act at the last position, and look at the answer. It carries the answer, and yet it is no
-# part of copying in particular: without it ordinary code suffers as much ([measured
+# The map of head 5 in block 0 gives no hint of this: at `line` it looks at `line` itself. Yet it brings back most
+# of the difference. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not
+# specific to copying: without it, the loss on ordinary code more than doubles ([measured
 # further](../../site/further.md#lesson-12)).
 #
 # And the previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
@@ -772,15 +783,6 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
 # bug that a widely used library had ([TransformerLens, issue
 # 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
 
-# %%
-with torch.no_grad():
-    states = [pocket.embed(ids)]
-    for block in pocket.blocks:
-        states.append(block(states[-1]))
-    states = torch.stack(states)                                        # (states, b, t, e)
-print("standard deviation of the states:",
-      *[f"{state.std(dim=-1).mean():.1f}" for state in states], sep="  ")
-
 # %% [markdown]
 # <div class="card">
 #
@@ -788,9 +790,10 @@ print("standard deviation of the states:",
 #
 # Fix the function: each state has to go through the norm as the last one does. You may use PyTorch's `layer_norm`.
 #
-# <details><summary>Hint 1: look at the sizes</summary>
+# <details><summary>Hint 1: compare</summary>
 #
-# The cell above prints how large the states are. How large should the components of each be, after the division?
+# Draw a few states of different sizes. For which of them does the function agree with `F.layer_norm` and the output
+# layer?
 #
 # </details>
 # <details><summary>Hint 2: two states</summary>
@@ -822,6 +825,10 @@ check(logit_lens)
 
 # %%
 with torch.no_grad():
+    states = [pocket.embed(ids)]
+    for block in pocket.blocks:
+        states.append(block(states[-1]))
+    states = torch.stack(states)                                        # (states, b, t, e)
     logits = logit_lens(states, pocket.norm.weight, pocket.norm.bias, pocket.tokens.weight,
                         pocket.norm.eps)
     own = pocket(ids)
@@ -831,6 +838,8 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
     words = [f"{tokenizer.token(i)!r} {chance:.2f}"
              for chance, i in zip(*chances.topk(3))]
     print(f"{place:>9}:", *words, sep="   ")
+print("standard deviation of the states:",
+      *[f"{state.std(dim=-1).mean():.1f}" for state in states], sep="  ")
 
 # %% [markdown]
 # The embedding of `(` says `(` again: the table of tokens is also the output layer. After block 2 the best guesses
@@ -848,36 +857,10 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for
 # whose early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
 #
-# ## On GPT-2 itself
+# With GPT-2's published weights, `patch_every_head` asks the question of a well-known study ([Wang et al.,
+# 2022](https://arxiv.org/abs/2211.00593)): which heads complete "When Mary and John went to the store, John gave a
+# drink to" with Mary? The code is in [Measured further](../../site/further.md#lesson-19).
 #
-# With the published weights the same function repeats the first step of a well-known study. [Wang et al.,
-# 2022](https://arxiv.org/abs/2211.00593) asked how GPT-2 completes "When Mary and John went to the store, John gave a
-# drink to": with the **indirect object**, Mary. They found 26 heads in seven groups, name movers and the heads that
-# feed them. Patching every head takes 144 runs. The stored output of this page was made without the weights, so no
-# result of ours is told here; `make data ARGS=gpt2` fetches them.
-
-# %%
-def indirect_objects(tokenizer, pairs, where=None):
-    """Clean and corrupted prompts (b, t), and the right answers of both, (b,) each."""
-    prompt = "When {0} and {1} went to the store, {2} gave a drink to"
-    clean = [tokenizer.encode(prompt.format(a, b, b)) for a, b in pairs]
-    corrupted = [tokenizer.encode(prompt.format(a, b, a)) for a, b in pairs]
-    answers = [[tokenizer.encode(f" {name}")[0] for name in pair] for pair in pairs]
-    return [torch.tensor(one, device=where) for one in (clean, corrupted, *zip(*answers))]
-
-published = gpt2_files("gpt2", places=("folder", "kept", "embedded"), say=lambda line: None)
-if published.taken.place == "embedded":
-    print("The published GPT-2 is not on this machine: nothing is run here.")
-else:
-    large = finished_gpt2.load(published.folder, device())
-    pairs = [("Mary", "John"), ("Tom", "James"), ("Anna", "Paul"), ("David", "Sarah")]
-    prompts = indirect_objects(Tokenizer.from_folder(published.folder), pairs, device())
-    high, low, shares = patch_every_head(large, *prompts)
-    print(f"logit difference: clean {high:.2f}, corrupted {low:.2f}")
-    plots.heat(shares, row_label="block", column_label="head", annotate=False)
-    plt.show()
-
-# %% [markdown]
 # ## More features than dimensions
 #
 # All these instruments take **heads** as the parts. But how many things can a hidden state of e numbers hold? If each
@@ -890,7 +873,7 @@ else:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two planes with arrows from the origin, one for each of five features. Left, features always present: two long arrows at a right angle, and three short ones. Right, features rarely present: five arrows of about equal length that point in five directions, spread evenly around the circle."}}
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), layout="compressed")
-kinds = {1.0: "always present: two", 0.05: "rarely present: five"}
+kinds = {1.0: "Always present: two directions", 0.05: "Rarely present: five directions"}
 for ax, (present, title) in zip(axes, kinds.items()):
     torch.manual_seed(1)
     toy = Squeezed(k=5, e=2).to(device())
@@ -898,9 +881,10 @@ for ax, (present, title) in zip(axes, kinds.items()):
     table = toy.table.detach().cpu()
     for number, (a, b) in enumerate(table.tolist()):
         ax.annotate("", (a, b), (0, 0), arrowprops={"arrowstyle": "-|>", "color": "#6a4fb3"})
-        ax.annotate(str(number), (1.12 * a, 1.12 * b), ha="center", va="center")
+        if math.hypot(a, b) > 0.5:
+            ax.annotate(str(number), (1.12 * a, 1.12 * b), ha="center", va="center")
     ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal",
-           title=f"Features {title} directions")
+           title=title)
     print(f"present with chance {present}: lengths",
           *[f"{length:.2f}" for length in table.norm(dim=1)])
 plt.show()
@@ -908,7 +892,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow is a row of W, numbered by its feature. One run each.
+# **How to read it.** Each arrow is a row of W, one feature; long ones are numbered. One run each.
 #
 # </div>
 #
@@ -925,7 +909,7 @@ plt.show()
 # L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
 #
 # The penalty keeps most features at 0. It counts each feature times the length of its row of W_d: without that factor
-# the model could shrink f and lengthen W_d, and pay nothing ([a question about a
+# the model could shrink f and lengthen W_d, and pay almost nothing ([a question about a
 # library](https://github.com/decoderesearch/SAELens/issues/544) that does include it).
 
 # %% [markdown]
@@ -954,7 +938,7 @@ def dictionary_loss(x, encode, bias, decode, offset, penalty):
     """The loss of a sparse autoencoder for each vector.
 
     x: (m, e). encode: (e, k), bias: (k,). decode: (k, e), offset: (e,).
-    penalty: what the features' lengths cost. Returns (m,).
+    penalty: λ. Returns (m,).
     """
     ### BEGIN SOLUTION
     features = torch.relu((x - offset) @ encode + bias)
@@ -995,8 +979,9 @@ print(f"in this lesson's text: "
 # **dead**: it was never present on held-out text, and takes no part. So the dictionary is not the model. What it
 # leaves out is part of what the model predicts with, and may be what one is looking for.
 #
-# The dictionary of λ = 0.2 comes with the course. Here are five of its first forty features, each with the places in
-# held-out modules where it is strongest, in brackets the token.
+# The dictionary of λ = 0.2 comes with the course. It loses 32 % of the variance, and with it the model needs 1.50 bits
+# per byte. Here are five of its first forty features, each with the places in held-out modules where it is strongest,
+# in brackets the token.
 
 # %%
 for number in (1, 24, 33, 35, 21):
@@ -1007,25 +992,31 @@ for number in (1, 24, 33, 35, 21):
 
 # %% [markdown]
 # The first four were picked because they are easy to name: `not` after `if`, the first letter of a docstring, what a
-# `for` loop runs over, `self` after `if`. None of them is a token alone: each needs the context. The fifth was picked
-# because it is not easy to name, and such features are in every dictionary. A name is a hypothesis about a feature,
-# made from its strongest places only. To prove it takes what the heads took: switch the feature off, patch it, and
-# look at what the model then says.
+# `for` loop runs over, `self` after `if`. These names mention context; four strongest places cannot show that it is
+# needed. The fifth is harder to name: its places continue a word, in prose and in code. A name is a hypothesis about a
+# feature. Test it as we tested heads: switch the feature off, patch it, and look at what the model then says.
 #
 # ## What you can do now
 #
-# You can ask a trained model which parts made an answer, and you know what each instrument proves. A map shows where
-# a head looks. Attribution shows what it adds, an ablation what is lost without it. Patching shows which activation
-# carries an answer, and path patching through which input. Weights and lenses suggest where to patch. And where
-# features outnumber dimensions, you know why the parts of the model need not be the parts of the explanation.
+# You can ask a trained model which parts made an answer, and say what each instrument cannot see:
+#
+# | instrument | its question | its verdict here | its blind spot |
+# |---|---|---|---|
+# | attention map | where does a head look? | four heads look at the answer | what the output owes to them |
+# | ablation | what is needed? | layer 0; no single head of layer 1 | work that others do as well |
+# | attribution | what is added directly? | layer 1 writes the answer | what acts through other parts |
+# | activation patching | which activation restores it? | two heads of layer 0, at B | what both texts share |
+# | path patching | through which input? | the keys | paths that you did not try |
+# | composition score | what could be read? | keys read layer 0 | what passes on real texts |
+# | logit lens | when is the answer there? | after block 3 | states that later blocks read otherwise |
+# | sparse autoencoder | which directions? | features, some easy to name | what it leaves out |
 #
 # **Three questions to think about**
 #
 # <details><summary>1. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
 #
-# The query of the second A would have to know what came after the first A, and that is the answer. A head of layer 0
-# chooses by token and distance, and neither shows it which token follows an A. At B, it need only look one place
-# back.
+# The query of the second A would have to know what followed the first A, which is the answer, or where that A was,
+# which rotary positions do not write into a hidden state. At B, a head of layer 0 need only look one place back.
 #
 # </details>
 # <details><summary>2. Which corrupted text would show what head 1 of block 0 of the pocket model does?</summary>

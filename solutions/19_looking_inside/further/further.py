@@ -9,7 +9,7 @@
 #
 # Three measurements beside [lesson 19](../19_looking_inside/19_looking_inside.ipynb), on the smallest model that copies: one head in each
 # of two layers. When do its heads form, what does it say without the first of them, and what does a single layer learn
-# where the period never changes?
+# where the period never changes? And a cell for those who have GPT-2's weights.
 
 # %%
 import math
@@ -18,9 +18,13 @@ import matplotlib.pyplot as plt
 import torch
 
 from helpers import plots
+from helpers.data.datasets import gpt2_files
+from helpers.parts import gpt2
+from helpers.parts.bpe import Tokenizer
 from helpers.parts.induction import (
     AttentionOnly, copy_losses, induction_scores, previous_scores, said_twice, train_to_copy,
 )
+from helpers.parts.patching import patch_every_head
 
 plots.use_course_style()
 torch.set_num_threads(1)
@@ -89,3 +93,32 @@ for p in (32, 31, 24, 16):
         loss = copy_losses(clock, others).mean().item()
         _, weights = clock.run(others[:, :-1])
     print(f"p = {p}: induction score {induction_scores(weights[0], p)[0]:.2f}, loss {loss:.2f}")
+
+# %% [markdown]
+# ## Every head of GPT-2
+#
+# How does GPT-2 complete "When Mary and John went to the store, John gave a drink to" with the **indirect object**,
+# Mary? [Wang et al., 2022](https://arxiv.org/abs/2211.00593) found 26 heads in seven groups. Their corrupted texts name
+# three other people, and they patch paths; here the corrupted text repeats the other name, and each of 144 heads is
+# patched at all positions. This page was made without the weights, so it tells no result. `make data ARGS=gpt2` fetches
+# them.
+
+# %%
+def indirect_objects(tokenizer, pairs):
+    """Clean and corrupted prompts (b, t), and the right answers of both, (b,) each."""
+    prompt = "When {0} and {1} went to the store, {2} gave a drink to"
+    clean = [tokenizer.encode(prompt.format(a, b, b)) for a, b in pairs]
+    corrupted = [tokenizer.encode(prompt.format(a, b, a)) for a, b in pairs]
+    answers = [[tokenizer.encode(f" {name}")[0] for name in pair] for pair in pairs]
+    return [torch.tensor(one) for one in (clean, corrupted, *zip(*answers))]
+
+published = gpt2_files("gpt2", places=("folder", "kept", "embedded"), say=lambda line: None)
+if published.taken.place == "embedded":
+    print("The published GPT-2 is not on this machine: nothing is run here.")
+else:
+    pairs = [("Mary", "John"), ("Tom", "James"), ("Anna", "Paul"), ("David", "Sarah")]
+    prompts = indirect_objects(Tokenizer.from_folder(published.folder), pairs)
+    high, low, shares = patch_every_head(gpt2.load(published.folder, "cpu"), *prompts)
+    print(f"logit difference: clean {high:.2f}, corrupted {low:.2f}")
+    plots.heat(shares, row_label="block", column_label="head", annotate=False)
+    plt.show()

@@ -79,7 +79,7 @@ def test_composition_is_full_where_one_reads_what_the_other_writes_and_none_wher
     torch.testing.assert_close(scores, torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
 
 
-def test_the_head_of_the_map_looks_like_the_answer_and_is_not_missed():
+def test_the_head_of_the_map_looks_like_the_answer_and_most_is_right_without_it():
     text = printed(SOURCE, "scores = [pattern_scores(looked, 24)")
     induction_of_1 = numbers_after(text, "layer 1,      induction scores:")
     assert min(induction_of_1) > 0.8
@@ -95,7 +95,7 @@ def test_the_head_of_the_map_looks_like_the_answer_and_is_not_missed():
 
 
 def test_each_of_the_four_heads_has_a_share_and_layer_0_adds_nothing():
-    text = printed(SOURCE, "shares = contributions(four, rows)")
+    text = printed(SOURCE, "direct = contributions(four, rows)")
     shares = [after(text, f"head {head} of layer 1:") for head in range(4)]
     induction_of_1 = numbers_after(printed(SOURCE, "scores = [pattern_scores"), "layer 1,      induction scores:")
     assert "they add up to the logit: True" in text
@@ -134,15 +134,24 @@ def test_the_answer_comes_back_through_the_keys_alone():
     assert after(text, "layer 0 through queries") < 0.05
     whole = text.splitlines()[0]
     assert after(whole, "keys") > 0.9 and abs(after(whole, "values")) < 0.05
-    keys = [after(line, "keys") for line in text.splitlines()[1:]]
+    keys = [after(line, "keys") for line in text.splitlines()[1:5]]
     previous = numbers_after(printed(SOURCE, "scores = [pattern_scores"), "layer 0, previous-token scores:")
-    assert set(torch.tensor(keys).topk(2).indices.tolist()) == set(torch.tensor(previous).topk(2).indices.tolist())
+    best = torch.tensor(keys).topk(2).indices.tolist()
+    assert set(best) == set(torch.tensor(previous).topk(2).indices.tolist()) == {1, 3}
+    assert share_right(text, "without heads 1 and 3 of layer 0") < 40
+    assert share_right(text, "without heads 0 and 2 of layer 0") > 97
+
+
+def test_no_other_position_of_layer_0_brings_anything_back():
+    text = printed(SOURCE, "clean, corrupted, answers = two_texts()")
+    assert max(map(abs, numbers_after(text, "layer 0 at all positions from 10 on but 11:"))) < 0.01
 
 
 def test_four_more_models_agree_and_one_layer_does_not_learn_it():
     text = printed(SOURCE, "for seed in range(1, 5):")
     rows = [line.split() for line in text.splitlines()[1:5]]
-    assert all(float(row[2]) > 0.8 and int(row[3].rstrip("%")) > 80 and float(row[4]) > 0.9 for row in rows)
+    assert all(float(row[2]) > 0.8 and float(row[5]) > 0.9 for row in rows)
+    assert all(100 >= int(row[3].rstrip("%")) > int(row[4].rstrip("%")) > 80 for row in rows)
     assert max(int(row[1]) for row in rows) < 250
     assert min(float(loss) for loss in re.findall(r"250 steps: loss (\d\.\d+)", text)) > 3
 
@@ -168,7 +177,7 @@ def test_one_head_of_block_0_carries_most_and_looks_at_its_own_token():
 def test_the_pocket_model_decides_for_line_in_its_last_block():
     text = printed(SOURCE, "logits = logit_lens(states")
     assert "the last is what the model says: True" in text
-    lines = text.splitlines()[1:]
+    lines = text.splitlines()[1:6]
     assert "'('" in lines[0].split()[1] and lines[-1].split()[2] == "'line'" and "'line'" not in lines[-2].split()[2]
 
 
@@ -181,7 +190,7 @@ def test_five_rare_features_have_directions_and_two_that_are_always_there():
 
 def test_the_section_on_gpt2_runs_on_a_small_random_one():
     names = {}
-    (cell,) = [cell for cell in SOURCE.cells_as_written() if "def indirect_objects" in cell.source]
+    (cell,) = [cell for cell in SOURCE.read_further().cells if "def indirect_objects" in cell.source]
     definition = cell.source[: cell.source.index("published = ")]
     exec(compile(definition, "<lesson>", "exec"), {"torch": torch}, names)  # noqa: S102
     tokens = {}
