@@ -54,8 +54,8 @@ def unpack_nibbles(packed: torch.Tensor) -> torch.Tensor:
 def int8_linear(x: torch.Tensor, integers: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     """A linear layer whose products are products of integers.
 
-    x: (..., i), float32 or float64, quantised here to 8 bits with a scale for each vector. integers: (o, i), int8, and scales:
-    (o, 1), from `quantize`. Returns (..., o).
+    x: (..., i), float32 or float64, quantised here to 8 bits with a scale for each vector. integers: (o, i), int8, and
+    scales: (o, 1), from `quantize`. Returns (..., o).
     """
     inputs, input_scales = quantize(x, 8)  # (..., i), (..., 1)
     sums = inputs.to(x.dtype) @ integers.to(x.dtype).T  # whole numbers: exact in float32 up to 2^24
@@ -94,7 +94,7 @@ def rounded(w: torch.Tensor, bits: int, group: int | str | None = None) -> torch
 
 
 def matrix_bytes(model: GPT2, bits: int, group: int | str | None = None) -> int:
-    """What the matrices of the blocks take in memory: packed integers with scales of 16 bits; from 16 bits on no scales."""
+    """What the matrices of the blocks take in memory: packed integers, and below 16 bits scales."""
     total = 0
     for layer in model.modules():
         if isinstance(layer, Conv1D):

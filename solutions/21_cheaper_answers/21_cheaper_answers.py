@@ -55,11 +55,11 @@ check = start("21_cheaper_answers")
 # %% [markdown]
 # ## One scale is too few
 #
-# The pocket GPT-2 of lesson 12 has read the source of Python's standard library. We measure it on modules
-# that it has not read, in [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one number,
-# its **scale**, and rounds to whole numbers. With 4 bits these run from −7 to 7. All matrices of the
-# blocks are rounded; embeddings, norms and biases are not. The cell also prints
-# [greedy](../../site/glossary.md#greedy-decoding) continuations of one prompt.
+# The pocket GPT-2 of lesson 12 has read the source of Python's standard library. We measure it on modules that it has
+# not read, in [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one
+# number, its **scale**, and rounds to whole numbers. With 4 bits these run from −7 to 7. All matrices of the blocks are
+# rounded; embeddings, norms and biases are not. The cell also prints [greedy](../../site/glossary.md#greedy-decoding)
+# continuations of one prompt.
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
@@ -255,8 +255,8 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 #
 # <details><summary>Hint 1: where there is room</summary>
 #
-# Each product is up to 127 · 127, and a matrix product of int8 tensors stays int8. Which type has room for the sums? In float32
-# whole numbers are exact up to $2^{24}$.
+# Each product is up to 127 · 127, and a matrix product of int8 tensors stays int8. Which type has room for the sums? In
+# float32 whole numbers are exact up to $2^{24}$.
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
@@ -416,8 +416,8 @@ for name, linear in ways.items():
 # </details>
 # <details><summary>Hint 2: by hand</summary>
 #
-# t = 10, groups = 1, d = 4, windows [None, 3]: 13 positions, and in each a key and a value of 4 numbers. In 16 bits these
-# are 13 · 2 · 4 · 2 = 208 bytes, in 8 bits 104, and 13 · 2 · 2 = 52 for the scales.
+# t = 10, groups = 1, d = 4, windows [None, 3]: 13 positions, and in each a key and a value of 4 numbers. In 16 bits
+# these are 13 · 2 · 4 · 2 = 208 bytes, in 8 bits 104, and 13 · 2 · 2 = 52 for the scales.
 #
 # </details>
 # </div>
@@ -534,9 +534,9 @@ def accept(p, q):
 check(accept)
 
 # %% [markdown]
-# **Why this is exact.** The token x is proposed and kept with probability $q(x) \min(1, p(x)/q(x)) = \min(p(x),
-# q(x))$. Something is refused with probability $1 - \sum_x \min(p(x), q(x)) = \sum_x \max(p(x) - q(x), 0)$, which is the
-# sum by which `rest` was divided, so that x is drawn after a refusal with probability $\max(p(x) - q(x), 0)$. In all:
+# **Why this is exact.** The token x is proposed and kept with probability $q(x) \min(1, p(x)/q(x)) = \min(p(x), q(x))$.
+# Something is refused with probability $1 - \sum_x \min(p(x), q(x)) = \sum_x \max(p(x) - q(x), 0)$, which is the sum by
+# which `rest` was divided, so that x is drawn after a refusal with probability $\max(p(x) - q(x), 0)$. In all:
 #
 # $$\min(p(x), q(x)) + \max(p(x) - q(x), 0) = p(x) .$$
 #
@@ -563,16 +563,16 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 #
 # </div>
 #
-# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept is the
-# **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common.
+# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept is
+# the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common.
 #
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
 # After a refusal, the token is drawn from $\max(0, p - q)$, divided by its sum ([Leviathan et al.,
 # 2023](https://arxiv.org/abs/2211.17192), section 2.3; [Chen et al., 2023](https://arxiv.org/abs/2302.01318)). A user
 # reported that EAGLE's sampler draws from the target model's distribution alone ([issue
-# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written). An earlier version set only the refused
-# token's probability lower, instead of subtracting all of q from p ([issue
+# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written). An earlier version set only the
+# refused token's probability lower, instead of subtracting all of q from p ([issue
 # 20](https://github.com/SafeAILab/EAGLE/issues/20)).
 #
 # </details>
@@ -599,7 +599,8 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 # <details><summary>Hint 2: draws</summary>
 #
 # `torch.multinomial(probabilities, 1, generator=generator)` draws one token. `torch.rand((), generator=generator,
-# device=ids.device)` is below 0.3 in 30 of 100 cases. Python's `for ... else` runs the else part if there was no `break`.
+# device=ids.device)` is below 0.3 in 30 of 100 cases. Python's `for ... else` runs the else part if there was no
+# `break`.
 #
 # </details>
 # </div>

@@ -77,6 +77,7 @@ quantize = exercise(
         "in 2 bits": to_quantize((3,), 2, 5, 2),
         "with groups of one": to_quantize((2,), 6, 1, 3),
         "with two leading axes": to_quantize((2, 3), 2, 4, 5),
+        "with a scale a row and two leading axes": to_quantize((2, 3), 1, 5, 4, whole=True),
         "with a group of zeros": with_zeros,
         "with a single row": to_quantize((1,), 2, 6, 6),
     },
@@ -180,8 +181,8 @@ int8_linear = exercise(
             axes="b t o",
             dtype=True,
             missed=(
-                "Try one number by hand, i = o = 1: x = 2.54 has the scale 0.02 and the integer 127. With the integer 50 and a"
-                " scale of 0.1, the product of integers is 6,350, and the output 6,350 · 0.02 · 0.1 = 12.7."
+                "Try one number by hand, i = o = 1: x = 2.54 has the scale 0.02 and the integer 127. With the weight 50"
+                " and a scale of 0.1, the product of integers is 6,350, and the output 6,350 · 0.02 · 0.1 = 12.7."
             ),
         ),
         input_left_alone(0.5),
@@ -208,7 +209,7 @@ def with_features(front: tuple[int, ...], o: int, i: int, threshold: float, larg
         for row in range(len(flat)):
             kept = (flat.abs() < threshold).all(dim=0).nonzero().flatten()
             if len(kept):
-                flat[row, kept] = near_levels(draw, (), 1, len(kept), 8) * 0.05
+                flat[row, kept] = near_levels(draw, (), 1, len(kept), 8) * 0.02  # all below 1
         for row in range(o):
             kept = (flat.abs() < threshold).all(dim=0).nonzero().flatten()
             if len(kept):
