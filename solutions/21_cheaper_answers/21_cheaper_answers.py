@@ -748,8 +748,8 @@ for name, (draft, c) in costs.items():
     print(f"{name:>35}  {c:4.2f}  {per_pass[draft, 4]:15.1f}  {(1 + 4 * c) / per_pass[draft, 4]:15.2f}")
 
 # %% [markdown]
-# **A draft pays only if the cost of a token is below 1, and the best draft here is not the cheapest.** In 4 bits it is
-# a loss on this CPU, and would pay where reading decides. What a lookup gains at lower temperatures is in [Measured
+# **A draft pays only if a token costs less than 1.** On this CPU the draft in 4 bits is a loss: with k = 4 a round costs
+# 5 passes. It would pay where reading decides. What a lookup gains at lower temperatures is in [Measured
 # further](../../site/further.md#lesson-21), and in seconds in `make bench`.
 
 # %% [markdown]

@@ -155,7 +155,7 @@ def test_three_bits_with_one_scale_spoil_the_model_and_eight_do_not():
 
 
 def test_more_scales_are_worth_their_bytes():
-    text = printed(SOURCE, "ways = {")
+    text = printed(SOURCE, 'ways = {"one scale a matrix')
     for bits in (4, 3):
         row = re.search(rf"{bits} bits: .* ([\d.]+), .* ([\d.]+), .* ([\d.]+)", text).groups()
         tensor, row_wise, grouped = map(float, row)
