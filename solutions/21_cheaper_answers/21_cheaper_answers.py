@@ -439,7 +439,7 @@ def cache_bytes(t, groups, d, windows, bits=16):
 # %% nbgrader={"grade": true, "grade_id": "check_cache_bytes", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(cache_bytes)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it near 30,000 positions, the second just before the right edge, the others stay below."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it right of the middle, the second just before the right edge, the others stay below."}}
 lengths = [1024 * 2 ** k for k in range(8)]
 full, partly = [None] * 32, ([1024] * 3 + [None]) * 8
 kinds = {"32 groups, 16 bits": (32, full, 16), "8 groups, 16 bits": (8, full, 16),
@@ -748,8 +748,8 @@ for name, (draft, c) in costs.items():
     print(f"{name:>35}  {c:4.2f}  {per_pass[draft, 4]:15.1f}  {(1 + 4 * c) / per_pass[draft, 4]:15.2f}")
 
 # %% [markdown]
-# **A draft pays only if a token costs less than 1.** On this CPU the draft in 4 bits is a loss: with k = 4 a round costs
-# 5 passes. It would pay where reading decides. What a lookup gains at lower temperatures is in [Measured
+# **A draft pays only if a token costs less than 1.** On this CPU the draft in 4 bits is a loss: with k = 4 a round
+# costs 5 passes. It would pay where reading decides. What a lookup gains at lower temperatures is in [Measured
 # further](../../site/further.md#lesson-21), and in seconds in `make bench`.
 
 # %% [markdown]
