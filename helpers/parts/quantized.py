@@ -36,12 +36,12 @@ def dequantize(q: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     return (q.unflatten(-1, (scales.shape[-1], -1)) * scales.unsqueeze(-1)).flatten(-2)
 
 
-def pack_nibbles(q: torch.Tensor) -> torch.Tensor:
+def pack_nibbles(integers: torch.Tensor) -> torch.Tensor:
     """Two 4-bit integers in each byte: the first of a pair in the low half, the second in the high half.
 
-    q: (..., i), int8, from −8 to 7, i even. Negative numbers are in two's complement. Returns (..., i/2), uint8.
+    integers: (..., i), int8, from −8 to 7, i even. Negative numbers are in two's complement. Returns (..., i/2), uint8.
     """
-    low, high = q[..., 0::2] & 15, q[..., 1::2] & 15
+    low, high = integers[..., 0::2] & 15, integers[..., 1::2] & 15
     return low.to(torch.uint8) | (high.to(torch.uint8) << 4)
 
 
@@ -51,14 +51,14 @@ def unpack_nibbles(packed: torch.Tensor) -> torch.Tensor:
     return torch.where(pairs > 7, pairs - 16, pairs).flatten(-2)
 
 
-def int8_linear(x: torch.Tensor, q: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+def int8_linear(x: torch.Tensor, integers: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     """A linear layer whose products are products of integers.
 
-    x: (..., i), floating point, quantised here to 8 bits with a scale for each vector. q: (o, i), int8, and scales:
-    (o, 1), from `quantize`. Returns (..., o).
+    x: (..., i), float32 or float64, quantised here to 8 bits with a scale for each vector. integers: (o, i), int8, and
+    scales: (o, 1), from `quantize`. Returns (..., o).
     """
     inputs, input_scales = quantize(x, 8)  # (..., i), (..., 1)
-    sums = inputs.to(x.dtype) @ q.to(x.dtype).T  # whole numbers: exact in float32 up to 2^24
+    sums = inputs.to(x.dtype) @ integers.to(x.dtype).T  # whole numbers: exact in float32 up to 2^24
     return sums * input_scales * scales[:, 0]
 
 
@@ -68,7 +68,7 @@ def mixed_linear(x: torch.Tensor, w: torch.Tensor, threshold: float = 6.0) -> to
     x: (..., i). w: (o, i). A feature in which any |x| reaches the threshold is multiplied in full precision; all others
     go through `int8_linear`. Returns (..., o).
     """
-    outlier = (x.abs() >= threshold).flatten(0, -2).any(dim=0)  # (i,)
+    outlier = (x.abs() >= threshold).reshape(-1, x.shape[-1]).any(dim=0)  # (i,)
     exact = x.masked_fill(~outlier, 0.0) @ w.T
     return exact + int8_linear(x.masked_fill(outlier, 0.0), *quantize(w.masked_fill(outlier, 0.0), 8))
 
@@ -94,13 +94,13 @@ def rounded(w: torch.Tensor, bits: int, group: int | str | None = None) -> torch
 
 
 def matrix_bytes(model: GPT2, bits: int, group: int | str | None = None) -> int:
-    """What the matrices of the blocks take in memory: the integers, packed, and their scales of 16 bits."""
+    """What the matrices of the blocks take in memory: packed integers, and below 16 bits scales."""
     total = 0
     for layer in model.modules():
         if isinstance(layer, Conv1D):
             i, o = layer.weight.shape
             scales = 1 if group == "tensor" else o if group is None else o * i // int(group)
-            total += (i * o * bits + scales * SCALE_BITS) // 8
+            total += (i * o * bits + (scales * SCALE_BITS if bits < 16 else 0)) // 8
     return total
 
 

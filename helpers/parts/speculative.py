@@ -86,7 +86,7 @@ class FirstBlocks(nn.Module):
 
 
 def looked_up(tokens: list[int], k: int, longest: int = 3) -> list[int]:
-    """What followed the last time that the text's end was in it: prompt lookup, a draft that computes nothing.
+    """What followed the latest earlier occurrence of the text's last tokens: prompt lookup, a draft without a model.
 
     The longest end counts, of `longest` tokens at the most. Returns up to k tokens, none where no end was there before.
     """

@@ -11,11 +11,11 @@
 #
 # To write one token, a model reads all of its weights once. A model of 8 billion weights in 16 bits reads 16 GB, and
 # so a memory that delivers 100 GB a second cannot write more than 100/16 ≈ 6 tokens a second, however fast the
-# processor is. What can be saved without changing the answer?
+# processor is. What can be saved, and what does it change?
 #
-# There are two ways. **Quantisation** stores each weight in fewer bits, and changes the model a little; you will see
-# how little. **Speculative decoding** reads the weights less often, and you will prove that it changes nothing at
-# all.
+# There are three ways. **Quantisation** stores each weight in fewer bits, and changes the model a little; you will see
+# how little. A smaller **cache** leaves less to read beside the weights. **Speculative decoding** reads the weights
+# less often, and a proof of two lines shows that the distribution of the text stays the same.
 #
 # | | |
 # |---|---|
@@ -55,9 +55,11 @@ check = start("21_cheaper_answers")
 # %% [markdown]
 # ## One scale is too few
 #
-# The pocket GPT-2 of lesson 12 has read the source of Python's standard library. Modules that it has not read measure
-# it, in [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one number,
-# its **scale**, and rounds to whole numbers. With 4 bits these run from −7 to 7.
+# The pocket GPT-2 of lesson 12 has read the source of Python's standard library. We measure it on modules that it has
+# not read, in [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one
+# number, its **scale**, and rounds to whole numbers. With 4 bits these run from −7 to 7. All matrices of the blocks are
+# rounded; embeddings, norms and biases are not. The cell also prints [greedy](../../site/glossary.md#greedy-decoding)
+# continuations of one prompt.
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
@@ -90,24 +92,10 @@ print("32 bits write:", text.replace("\n", "⏎"))
 for bits, loss in coarse.items():
     print(f"{bits:>2} bits: {loss:.3f} bits per byte")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against bits for each weight, 2, 3, 4 and 8. The line falls steeply from 2 to 4 bits and reaches the dotted line of the unrounded model at 8."}}
-plots.curves({"": (list(coarse)[1:], list(coarse.values())[1:])}, "bits for each weight",
-             "bits per byte, held out", landmarks={"32 bits": coarse[32]},
-             title="With one scale a matrix, 4 bits already cost a lot")
-plt.show()
-
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Lower is better. All matrices of the blocks are rounded, each with a single scale; embeddings,
-# norms and biases are not. 16 windows of 256 tokens from held-out modules. The texts above are
-# [greedy](../../site/glossary.md#greedy-decoding) continuations of one prompt.
-#
-# </div>
-#
-# **Eight bits cost nothing that can be seen, and with three the model loses its language.** The largest weight of a
-# matrix sets the step for all others, and most of them are much smaller. So give each row a scale of its own, or each
-# **group**: a stretch of g numbers of a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer
+# **Eight bits cost almost nothing, and with three the model loses its language.** The largest weight of a matrix sets
+# the step for all others. So give each row a scale of its own, or each **group**: a stretch of consecutive numbers of
+# a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer
 # of a weight w in it are
 #
 # $$s = \frac{\max |w|}{m}, \qquad \mathrm{integer}(w) = \mathrm{round}(w / s) .$$
@@ -149,8 +137,8 @@ def quantize(w, bits, group=None):
     parts = w.unflatten(-1, (-1, group or w.shape[-1]))       # (..., i/group, group)
     scales = parts.abs().amax(dim=-1, keepdim=True) / levels
     scales = torch.where(scales == 0, 1.0, scales)
-    q = torch.round(parts / scales).to(torch.int8)
-    return q.flatten(-2), scales.squeeze(-1)
+    integers = torch.round(parts / scales).to(torch.int8)
+    return integers.flatten(-2), scales.squeeze(-1)
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_quantize", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
@@ -166,30 +154,29 @@ check(quantize)
 # **Exercise 2 · `pack_nibbles`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Put two 4-bit integers, from −8 to 7, into each byte: numbers 0 and 1 of a row into the first, 2 and 3 into the
-# second, and so on. The first of a pair goes into the low half. Negative numbers are in two's complement: −1 is 1111.
-# A row has an even length, which may be 0.
+# second, and so on. (`quantize` never gives −8, but four bits can hold it.) The first of a pair goes into the low half.
+# Negative numbers are in two's complement: −1 is 1111. A row has an even length, which may be 0.
 #
 # <details><summary>Hint 1: what a byte of −3 looks like</summary>
 #
-# As int8, −3 is 11111101. Only its low half belongs to the result. `x & 15` keeps the low half of x.
+# As int8, −3 is 11111101. Only its low half belongs in the result. `&`, `|` and `<<` work on the bits of a tensor.
 #
 # </details>
 # <details><summary>Hint 2: a pair by hand</summary>
 #
-# −3 is 1101 and 5 is 0101. The pair (−3, 5) is 0101 1101 = 5 · 16 + 13 = 93. `x << 4` moves a number by four bits,
-# and `|` joins. In which type is there room for 15 · 16?
+# −3 is 1101 and 5 is 0101. The pair (−3, 5) is 0101 1101 = 5 · 16 + 13 = 93. In which type is there room for 15 · 16?
 #
 # </details>
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "pack_nibbles", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def pack_nibbles(q):
+def pack_nibbles(integers):
     """Two integers of 4 bits in each byte.
 
-    q: (..., i), int8, from -8 to 7. Returns (..., i/2), uint8.
+    integers: (..., i), int8, from -8 to 7. Returns (..., i/2), uint8.
     """
     ### BEGIN SOLUTION
-    low, high = q[..., 0::2] & 15, q[..., 1::2] & 15
+    low, high = integers[..., 0::2] & 15, integers[..., 1::2] & 15
     return low.to(torch.uint8) | (high.to(torch.uint8) << 4)
     ### END SOLUTION
 
@@ -199,17 +186,16 @@ check(pack_nibbles)
 # %% [markdown]
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
-# Negative numbers are where packing goes wrong. Keras shifted nibbles as int8: a negative number, moved by four bits,
-# no longer fits, and on a TPU the weights came out corrupted ([pull request
-# 22338](https://github.com/keras-team/keras/pull/22338)).
+# Keras shifted nibbles as int8. The low half of a negative number is 8 to 15, and 16 times that does not fit: on a TPU
+# the weights came out corrupted ([pull request 22338](https://github.com/keras-team/keras/pull/22338)).
 #
 # </details>
 
 # %%
 w = pocket.blocks[0].feed_forward.widen.weight.T.detach().contiguous()    # (o, i)
-q, scales = quantize(w, 4, 32)
-packed = pack_nibbles(q)
-print(f"packed and back: {torch.equal(unpack_nibbles(packed), q)}")
+integers, scales = quantize(w, 4, 32)
+packed = pack_nibbles(integers)
+print(f"packed and back: {torch.equal(unpack_nibbles(packed), integers)}")
 print(f"{w.nbytes:,} bytes as float32; {packed.nbytes + 2 * scales.numel():,} bytes "
       f"in nibbles, with a scale of 16 bits for each group of 32")
 
@@ -219,7 +205,7 @@ print(f"{w.nbytes:,} bytes as float32; {packed.nbytes + 2 * scales.numel():,} by
 # More scales cost memory too: a scale of 16 bits for each group of 32 adds half a bit to each weight. Do they pay?
 # The figure counts all bytes of the blocks' matrices, scales included.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which stay close to each other."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which cross."}}
 ways = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
 series, table = {}, {}
 for name, group in ways.items():
@@ -245,9 +231,9 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 # </div>
 #
 # **A scale for each row costs next to nothing and gains most.** Groups of 32 lower the loss again with the same
-# number of bits, but their half a bit for each weight could have been spent otherwise: by size, their line is hardly
-# below that of rows. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323)
-# (Frantar et al., 2022, section 3) rounds one column after another, and changes the columns that are still to come so
+# number of bits, but their half a bit for each weight could have been spent otherwise: by size, their line crosses
+# that of rows. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323)
+# (Frantar et al., 2022) rounds one column after another, and changes the columns that are still to come so
 # that the layer's outputs stay nearly the same.
 
 # %% [markdown]
@@ -265,12 +251,12 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 # **Exercise 3 · `int8_linear`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Quantise x to 8 bits, with one scale for each vector, multiply integers with integers, and then apply both scales.
-# `finished_quantize` may be used.
+# `finished_quantize` may be used. x is float32 or float64.
 #
 # <details><summary>Hint 1: where there is room</summary>
 #
-# Each product is up to 127 · 127, and a sum of int8 tensors stays int8. Which type has room for the sums? In float32
-# whole numbers are exact up to $2^{24}$.
+# Each product is up to 127 · 127, and a matrix product of int8 tensors stays int8. Which type has room for the sums? In
+# float32 whole numbers are exact up to $2^{24}$.
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
@@ -282,15 +268,15 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "int8_linear", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def int8_linear(x, q, scales):
+def int8_linear(x, integers, scales):
     """A linear layer without bias whose products are products of integers.
 
-    x: (..., i), floating point. q: (o, i), int8, and scales: (o, 1), as quantize returns
-    them for the weights. Returns (..., o), of the type of x.
+    x: (..., i), float32 or float64. integers: (o, i), int8, and scales: (o, 1), as quantize
+    returns them for the weights. Returns (..., o), of the type of x.
     """
     ### BEGIN SOLUTION
     inputs, input_scales = finished_quantize(x, 8)       # (..., i), (..., 1)
-    sums = inputs.to(x.dtype) @ q.to(x.dtype).T          # (..., o), whole numbers
+    sums = inputs.to(x.dtype) @ integers.to(x.dtype).T   # (..., o), whole numbers
     return sums * input_scales * scales[:, 0]
     ### END SOLUTION
 
@@ -305,20 +291,20 @@ check(int8_linear)
 # ## Outliers
 #
 # One large number sets the scale of its whole vector. [Dettmers et al., 2022](https://arxiv.org/abs/2208.07339)
-# (section 4) found that in models beyond some billion parameters a few features of the activations are up to 20 times
-# as large as all others, in nearly every vector. The pocket model shows no sign of such **outlier features**. But
-# they can be put in without changing what it computes: multiply two features by 100 in each norm, and divide the
-# weights that read them by 100.
+# (section 4) found that from about 6.7 billion parameters on a few features of the activations are up to 20 times as
+# large as the others, in all layers and at 75 % of the positions. Such **outlier features** can be put into the pocket
+# model without changing what it computes: multiply two features by 20 in each norm, and divide the weights that read
+# them by 20.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `lost_features`** &nbsp; 1 minute · no points
 #
-# Weights and activations are rounded to 8 bits, with a scale for each vector. Two of 192 features are 100 times as
-# large as before. Which lose most, relative to their own size?
+# The activations are rounded to 8 bits, with a scale for each vector. Two of 192 features are 20 times as large as
+# before. Which lose most, relative to their own size?
 #
-# - **A.** The two large ones: their steps are 100 times as large.
+# - **A.** The two large ones: their steps are 20 times as large.
 # - **B.** None. Each number still has 8 bits.
 # - **C.** The other 190.
 # </div>
@@ -332,7 +318,7 @@ lost_features = "C"
 
 # %%
 features = [7, 100]
-outlying = with_outliers(pocket, features, 100.0)
+outlying = with_outliers(pocket, features, 20.0)
 with torch.no_grad():
     x = outlying.blocks[0].norm1(outlying.embed(windows[:, :-1]))    # (b, t, e)
 errors = (dequantize(*quantize(x, 8)) - x).abs().mean(dim=(0, 1)) / x.abs().mean(dim=(0, 1))
@@ -355,8 +341,8 @@ check.prediction("lost_features", lost_features)
 #
 # Find the outlier features: those in which some vector of x has a magnitude of `threshold` or more, over all leading
 # axes. Multiply them exactly. The rest of x and of w is quantised to 8 bits, with a scale for each vector and for
-# each row, and goes through `finished_int8_linear`. Neither scale may be set by an outlier feature. There may be no
-# outliers, or nothing else.
+# each row, and goes through `finished_int8_linear`. Neither scale may be set by an outlier feature. No feature, or
+# every feature, may be an outlier, and x may be a single vector.
 #
 # <details><summary>Hint 1: a mask over features</summary>
 #
@@ -366,8 +352,7 @@ check.prediction("lost_features", lost_features)
 # </details>
 # <details><summary>Hint 2: zeros instead of fewer columns</summary>
 #
-# A feature that is 0 adds nothing to a product and never sets a scale. `x.masked_fill(outlier, 0.0)` broadcasts a
-# mask (i,) over x. What has to happen to the columns of w?
+# A feature that is 0 adds nothing to a product and never sets a scale. Which of the two tensors need zeros, and where?
 #
 # </details>
 # </div>
@@ -379,35 +364,38 @@ def mixed_linear(x, w, threshold=6.0):
     x: (..., i). w: (o, i), floating point. Returns (..., o).
     """
     ### BEGIN SOLUTION
-    outlier = (x.abs() >= threshold).flatten(0, -2).any(dim=0)    # (i,)
+    outlier = (x.abs() >= threshold).reshape(-1, x.shape[-1]).any(dim=0)    # (i,)
     exact = x.masked_fill(~outlier, 0.0) @ w.T
-    q, scales = finished_quantize(w.masked_fill(outlier, 0.0), 8)
-    return exact + finished_int8_linear(x.masked_fill(outlier, 0.0), q, scales)
+    integers, scales = finished_quantize(w.masked_fill(outlier, 0.0), 8)
+    return exact + finished_int8_linear(x.masked_fill(outlier, 0.0), integers, scales)
     ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "check_mixed_linear", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(mixed_linear)
 
 # %%
-def all_int8(x, w):
-    return int8_linear(x, *quantize(w, 8))
+def eight_bits(x):
+    return dequantize(*quantize(x, 8))
 
-for name, model in (("the pocket model", pocket), ("with two outlier features", outlying)):
-    found = [held_out_bits(each) for each in
-             (model, with_linear(model, all_int8), with_linear(model, mixed_linear))]
-    print(f"{name}: " + ", ".join(f"{way} {loss:.3f}" for way, loss in
-                                  zip(("float32", "int8", "mixed"), found)))
+ways = {"all in float32": lambda x, w: x @ w.T, "weights in 8 bits": lambda x, w: x @ eight_bits(w).T,
+        "activations in 8 bits": lambda x, w: eight_bits(x) @ w.T,
+        "both in 8 bits": lambda x, w: int8_linear(x, *quantize(w, 8)), "split": mixed_linear}
+print(f"{'':>22}  no outliers  two outlier features")
+for name, linear in ways.items():
+    found = [held_out_bits(with_linear(model, linear)) for model in (pocket, outlying)]
+    print(f"{name:>22}  {found[0]:11.4f}  {found[1]:20.4f}")
 
 # %% [markdown]
-# **Without outliers 8 bits for everything cost almost nothing; two outlier features are enough to spoil them, and the
-# split repairs it.** In both lines the function of the unrounded model is the same; only the sizes of two features
-# differ. Here the outliers were put in. That large models have them is the paper's finding.
+# **Outlier features make 8 bits expensive through the activations, and the split repairs it.** Both columns begin with
+# the same function; only the sizes of two features differ. Here the loss is small, for two features of a small model;
+# [Measured further](../../site/further.md#lesson-21) has larger outliers. That large models have them is the paper's
+# finding.
 
 # %% [markdown]
 # ## The other half: the cache
 #
 # Weights are shared by all who use a model; the [key–value cache](../../site/glossary.md#key-value-cache) is not.
-# Each layer keeps a key and a value of width d for each position and each of its heads of keys: g of them with
+# Each layer keeps a key and a value of width d for each position and each of its heads of keys: `groups` of them with
 # [grouped queries](../18_since_gpt2/18_since_gpt2.ipynb). For each new token all of it is read. A layer with a
 # [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. And a cache can be
 # quantised like weights, with one scale for each key and for each value.
@@ -428,8 +416,8 @@ for name, model in (("the pocket model", pocket), ("with two outlier features", 
 # </details>
 # <details><summary>Hint 2: by hand</summary>
 #
-# t = 10, g = 1, d = 4, windows [None, 3]: 13 positions, and in each a key and a value of 4 numbers. In 16 bits these
-# are 13 · 2 · 4 · 2 = 208 bytes, in 8 bits 104, and 13 · 2 · 2 = 52 for the scales.
+# t = 10, groups = 1, d = 4, windows [None, 3]: 13 positions, and in each a key and a value of 4 numbers. In 16 bits
+# these are 13 · 2 · 4 · 2 = 208 bytes, in 8 bits 104, and 13 · 2 · 2 = 52 for the scales.
 #
 # </details>
 # </div>
@@ -451,7 +439,7 @@ def cache_bytes(t, groups, d, windows, bits=16):
 # %% nbgrader={"grade": true, "grade_id": "check_cache_bytes", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(cache_bytes)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it in the middle, the second just reaches it at the right, the others stay below."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it right of the middle, the second just before the right edge, the others stay below."}}
 lengths = [1024 * 2 ** k for k in range(8)]
 full, partly = [None] * 32, ([1024] * 3 + [None]) * 8
 kinds = {"32 groups, 16 bits": (32, full, 16), "8 groups, 16 bits": (8, full, 16),
@@ -482,7 +470,7 @@ for name, (groups, kept, bits) in kinds.items():
 # ## Guess, and check
 #
 # All of this makes a pass cheaper. What about fewer passes? A pass over five positions reads the weights once, like a
-# pass over one. Only the tokens are missing: to compute five positions at once, one has to know them. So a cheap
+# pass over one. But the tokens must be known before they can be processed together. So a cheap
 # **draft model** guesses k tokens, and the large model checks them all in one pass.
 
 # %%
@@ -508,8 +496,8 @@ plots.diagrams.speculative_round()
 #
 # The cell returns `keep`, the chance with which each token is kept if the draft proposes it, and `rest`, the
 # probabilities from which a token is drawn after a refusal. With them the text is not distributed as the model's. Fix
-# it. There may be any number of leading axes. `keep` is 1 where q is 0; `rest` is p where p equals q, and nothing is
-# ever refused.
+# it. There may be any number of leading axes. `keep` is 1 where q is 0. If the whole distributions agree, nothing is
+# refused, and `rest` is p.
 #
 # <details><summary>Hint 1: add it up</summary>
 #
@@ -519,8 +507,8 @@ plots.diagrams.speculative_round()
 # </details>
 # <details><summary>Hint 2: what is missing</summary>
 #
-# Token 0 is proposed and kept with probability 0.8 · 5/8 = 0.5, token 1 with 0.2. A refusal has the remaining 0.3. To
-# which token do they have to go?
+# Token 0 is proposed and kept with probability 0.8 · 5/8 = 0.5, token 1 with 0.2. The remaining 0.3 is refused.
+# Which token must receive it?
 #
 # </details>
 # </div>
@@ -546,8 +534,13 @@ def accept(p, q):
 check(accept)
 
 # %% [markdown]
-# A token comes out in two ways: it is proposed and kept, or something was refused and it is drawn. With a vocabulary
-# of eight tokens all cases can be added up, so nothing has to be drawn to see the distribution:
+# **Why this is exact.** The token x is proposed and kept with probability $q(x) \min(1, p(x)/q(x)) = \min(p(x), q(x))$.
+# Something is refused with probability $1 - \sum_x \min(p(x), q(x)) = \sum_x \max(p(x) - q(x), 0)$, which is the sum by
+# which `rest` was divided, so that x is drawn after a refusal with probability $\max(p(x) - q(x), 0)$. In all:
+#
+# $$\min(p(x), q(x)) + \max(p(x) - q(x), 0) = p(x) .$$
+#
+# With a vocabulary of eight tokens all cases can be added up:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
 generator = torch.Generator().manual_seed(3)
@@ -570,16 +563,16 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 #
 # </div>
 #
-# **The draft changes how often a token is kept, and never which text comes out.** The share that is kept is the
-# **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common.
+# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept is
+# the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common.
 #
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
 # After a refusal, the token is drawn from $\max(0, p - q)$, divided by its sum ([Leviathan et al.,
 # 2023](https://arxiv.org/abs/2211.17192), section 2.3; [Chen et al., 2023](https://arxiv.org/abs/2302.01318)). A user
 # reported that EAGLE's sampler draws from the target model's distribution alone ([issue
-# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written). An earlier version had lowered the
-# refused token alone, where whole distributions have to be subtracted ([issue
+# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written). An earlier version set only the
+# refused token's probability lower, instead of subtracting all of q from p ([issue
 # 20](https://github.com/SafeAILab/EAGLE/issues/20)).
 #
 # </details>
@@ -599,14 +592,15 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 #
 # <details><summary>Hint 1: which row of the logits</summary>
 #
-# Row i of the logits says what follows token i. For f known tokens and k drafted ones, the first drafted token is
-# number f. Which row judges it, and which row comes after the last one?
+# Row i of the logits says what follows token i, both counted from 0. For f known tokens and k drafted ones, the first
+# drafted token is number f. Which row judges it, and which row comes after the last one?
 #
 # </details>
 # <details><summary>Hint 2: draws</summary>
 #
-# `torch.multinomial(probabilities, 1, generator=generator)` draws one token. `torch.rand((), generator=generator)` is
-# below 0.3 in 30 of 100 cases. Python's `for ... else` runs the else part if there was no `break`.
+# `torch.multinomial(probabilities, 1, generator=generator)` draws one token. `torch.rand((), generator=generator,
+# device=ids.device)` is below 0.3 in 30 of 100 cases. Python's `for ... else` runs the else part if there was no
+# `break`.
 #
 # </details>
 # </div>
@@ -678,71 +672,91 @@ check.prediction("same_seed", same_seed)
 # ## What a draft saves
 #
 # Three drafts for the pocket model, from expensive to free: the model itself in 4 bits, with groups of 32; its first
-# two blocks of four, with its own output layer; and **prompt lookup**, which copies what followed the last time that
-# the text's end was in it, and computes nothing.
+# two blocks of four, with its own output layer; and **prompt lookup**, which finds the latest earlier occurrence of
+# the text's last tokens and copies what followed.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8, for three drafts. The model in 4 bits is highest and rises throughout. Its first two blocks and prompt lookup stay between 1 and 2, prompt lookup lower; both hardly change with k."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8. The model in 4 bits is highest and rises throughout, close to its formula. Its first two blocks and prompt lookup stay between 1 and 2; the formula of the blocks runs along their line."}}
 class Counted:
-    """A model that counts its passes."""
+    """A model that notes the length of each text that it reads."""
 
     def __init__(self, model):
-        self.model, self.passes = model, 0
+        self.model, self.lengths = model, []
 
     def __call__(self, ids):
-        self.passes += 1
+        self.lengths.append(ids.shape[1])
         return self.model(ids)
+
+@torch.no_grad()
+def acceptance_rate(draft, texts):
+    """The mean of Σ min(p, q) over the new tokens of texts (b, t)."""
+    p, q = (model(texts)[:, starts.shape[1] - 1:-1].softmax(dim=-1) for model in (pocket, draft))
+    return torch.minimum(p, q).sum(dim=-1).mean().item()
 
 drafts = {"4 bits": four_bits, "first two blocks": FirstBlocks(pocket, 2),
           "prompt lookup": Lookup(pocket.config.n)}
-sizes, starts, new = (1, 2, 4, 8), windows[:3, :48], 32
-per_pass = {}
+sizes, starts, new = (1, 2, 4, 8), windows[:3, :48], 64
+per_pass, texts = {}, []
 for name, draft in drafts.items():
     for k in sizes:
-        counted, generator = Counted(pocket), torch.Generator(ids.device).manual_seed(k)
-        for start_ids in starts:
-            speculative_generate(counted, draft, start_ids[None], new, k, generator)
-        per_pass[name, k] = len(starts) * new / counted.passes
-plots.curves({name: (sizes, [per_pass[name, k] for k in sizes]) for name in drafts},
-             "drafted tokens k", "tokens per pass of the large model",
+        written, rounds, generator = 0, 0, torch.Generator(ids.device).manual_seed(k)
+        for start_ids in starts[:, None]:
+            counted = Counted(pocket)
+            answer = speculative_generate(counted, draft, start_ids, new, k, generator)
+            texts.append(torch.cat([start_ids, answer], dim=1))
+            written += counted.lengths[-1] - counted.lengths[0]    # by all rounds but the last
+            rounds += len(counted.lengths) - 1
+        per_pass[name, k] = written / rounds
+rates = {name: acceptance_rate(drafts[name], torch.cat(texts)) for name in ("4 bits", "first two blocks")}
+formula = {(name, k): (1 - rate ** (k + 1)) / (1 - rate) for name, rate in rates.items() for k in sizes}
+series = {name: (sizes, [per_pass[name, k] for k in sizes]) for name in drafts}
+series |= {f"formula, {name}": (sizes, [formula[name, k] for k in sizes]) for name in rates}
+plots.curves(series, "drafted tokens k", "tokens per pass of the large model",
              landmarks={"no draft": 1.0}, title="Better drafts save more passes")
 plt.show()
-with torch.no_grad():
-    p = pocket(windows[:, :-1]).softmax(dim=-1)
-    rates = {name: torch.minimum(p, drafts[name](windows[:, :-1]).softmax(dim=-1)).sum(-1).mean()
-             for name in ("4 bits", "first two blocks")}
 for name, rate in rates.items():
-    print(f"{name}: acceptance rate {rate:.2f}, {per_pass[name, 4]:.1f} tokens per pass with k = 4; "
-          f"formula {(1 - rate ** 5) / (1 - rate):.1f}")
-print(f"prompt lookup: {per_pass['prompt lookup', 4]:.1f} tokens per pass with k = 4")
+    print(f"{name}: acceptance rate {rate:.2f}; tokens per pass with k = 1, 2, 4, 8:",
+          ", ".join(f"{per_pass[name, k]:.1f} (formula {formula[name, k]:.1f})" for k in sizes))
+print("prompt lookup:", ", ".join(f"{per_pass['prompt lookup', k]:.1f}" for k in sizes))
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Three prompts of 48 tokens from held-out modules, 32 new tokens each, at temperature 1, one seed
-# for each point: neighbouring points differ by chance too. All texts are draws from the pocket model's own
-# distribution.
+# **How to read it.** Three prompts of 48 tokens from held-out modules, 64 new tokens each, at temperature 1, one seed
+# for each point: neighbouring points differ by chance too. The last round of each text is not counted, because its
+# tokens may be cut off. The acceptance rates are means over all texts of the figure.
 #
 # </div>
 #
-# **A pass of the large model yields several tokens, and the better the draft, the more.** If each token is kept with
-# probability α, a round writes on average
+# **The better the draft, the more tokens a pass yields.** If each token is kept with probability α, a round writes on
+# average
 #
 # $$\frac{1 - \alpha^{k+1}}{1 - \alpha}$$
 #
 # tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1). So the acceptance rate is an
-# instrument for the first half of the lesson as well: it says how often a rounded model would draw the same token.
+# instrument for the first half of the lesson as well: it says how much probability the rounded model and the whole one
+# share.
 #
-# Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc, and the
-# draft pays only if it writes more tokens than that. Rounded weights are read in a fraction of the time where reading
-# decides. On this CPU they are multiplied as float32: c is 1, and the best draft of the figure is the slowest. Prompt
-# lookup has c = 0; what it gains at lower temperatures is in [Measured further](../../site/further.md#lesson-21), and
-# in seconds in `make bench`.
+# Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc. On this CPU
+# rounded weights are multiplied as float32, so c is 1 for the draft in 4 bits; two blocks of four cost at least ½; a
+# lookup costs next to nothing.
+
+# %%
+costs = {"4 bits, multiplied as float32": ("4 bits", 1.0), "4 bits, if only the bits read count": ("4 bits", 4.5 / 32),
+         "first two blocks": ("first two blocks", 0.5), "prompt lookup": ("prompt lookup", 0.0)}
+print(f"k = 4{'':>30}     c  tokens per pass  cost of a token")
+for name, (draft, c) in costs.items():
+    print(f"{name:>35}  {c:4.2f}  {per_pass[draft, 4]:15.1f}  {(1 + 4 * c) / per_pass[draft, 4]:15.2f}")
+
+# %% [markdown]
+# **A draft pays only if a token costs less than 1.** On this CPU the draft in 4 bits is a loss: with k = 4 a round
+# costs 5 passes. It would pay where reading decides. What a lookup gains at lower temperatures is in [Measured
+# further](../../site/further.md#lesson-21), and in seconds in `make bench`.
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can round a matrix with a scale for each row or group, and say what a bit costs; pack two weights into a byte;
-# run a layer on integers, and keep outliers out of it; count the bytes of a cache; and write with a draft, and show
+# run a layer on integers, and keep outliers out of it; count the bytes of a cache; and write with a draft, and prove
 # that the distribution has not moved.
 #
 # **Two questions to think about**
@@ -768,7 +782,7 @@ print(f"prompt lookup: {per_pass['prompt lookup', 4]:.1f} tokens per pass with k
 #   saves.
 # - [Dettmers et al., *LLM.int8()*, 2022](https://arxiv.org/abs/2208.07339), sections 3 and 4: the split, and where
 #   outliers come from.
-# - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323), section 3: rounding that corrects itself.
+# - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323): rounding that corrects itself.
 # - [Chen et al., *Speculative sampling*, 2023](https://arxiv.org/abs/2302.01318): the same rule, found independently.
 #
 # **Next:** [lesson 22, *Your own*](../22_your_own/22_your_own.ipynb)

@@ -18,7 +18,7 @@ from helpers.parts.bpe import Tokenizer
 from helpers.parts.speculative import generate_with_lookup
 
 SIDES = ("with a draft", "one by one")
-TEXTS, PROMPT, NEW, K = 4, 90, 80, 4
+TEXTS, PROMPT, NEW, K = 2, 90, 40, 4
 TEMPERATURES = (1.0, 0.5)
 
 

@@ -77,13 +77,14 @@ quantize = exercise(
         "in 2 bits": to_quantize((3,), 2, 5, 2),
         "with groups of one": to_quantize((2,), 6, 1, 3),
         "with two leading axes": to_quantize((2, 3), 2, 4, 5),
+        "with a scale a row and two leading axes": to_quantize((2, 3), 1, 5, 4, whole=True),
         "with a group of zeros": with_zeros,
         "with a single row": to_quantize((1,), 2, 6, 6),
     },
     larger=large_to_quantize,
-    returns=("q", "scales"),
+    returns=("integers", "scales"),
     aspects=(
-        values(2, of="q", axes="o i", dtype=True, missed=ROUNDED),
+        values(2, of="integers", axes="o i", dtype=True, missed=ROUNDED),
         values(1, of="scales", axes="o groups", dtype=True, missed=ROUNDED),
         input_left_alone(0.5),
         any_device(0.5, via=lambda answer, draw: lambda *a: torch.cat([part.flatten() for part in answer(*a)])),
@@ -180,8 +181,8 @@ int8_linear = exercise(
             axes="b t o",
             dtype=True,
             missed=(
-                "Try one number by hand, i = o = 1: x = 2.54 has the scale 0.02 and the integer 127. With q = 50 and a"
-                " scale of 0.1, the product of integers is 6,350, and the output 6,350 · 0.02 · 0.1 = 12.7."
+                "Try one number by hand, i = o = 1: x = 2.54 has the scale 0.02 and the integer 127. With the weight 50"
+                " and a scale of 0.1, the product of integers is 6,350, and the output 6,350 · 0.02 · 0.1 = 12.7."
             ),
         ),
         input_left_alone(0.5),
@@ -208,7 +209,7 @@ def with_features(front: tuple[int, ...], o: int, i: int, threshold: float, larg
         for row in range(len(flat)):
             kept = (flat.abs() < threshold).all(dim=0).nonzero().flatten()
             if len(kept):
-                flat[row, kept] = near_levels(draw, (), 1, len(kept), 8) * 0.05
+                flat[row, kept] = near_levels(draw, (), 1, len(kept), 8) * 0.02  # all below 1
         for row in range(o):
             kept = (flat.abs() < threshold).all(dim=0).nonzero().flatten()
             if len(kept):
@@ -248,6 +249,7 @@ mixed_linear = exercise(
         "without outliers": with_features((4,), 3, 6, 6.0, 0),
         "with outliers in every feature": with_features((9,), 3, 4, 5.0, 4),
         "with a batch of one": with_features((1, 2), 3, 8, 4.0, 1),
+        "of one vector": with_features((), 3, 8, 5.0, 2),
     },
     larger=large_with_features,
     aspects=(
