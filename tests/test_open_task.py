@@ -256,7 +256,14 @@ def test_the_board_lists_each_score_once_the_fewest_bits_first(tmp_path):
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
 
     assert "No model has a score yet" in board()
-    scores = ((2.5, "manual"), (1.75, "manual"), (2.5, "manual"), (2.1, "austen"), (None, "manual"), (math.inf, "manual"))
+    scores = (
+        (2.5, "manual"),
+        (1.75, "manual"),
+        (2.5, "manual"),
+        (2.1, "austen"),
+        (None, "manual"),
+        (math.inf, "manual"),
+    )
     for points, (score, text) in enumerate(scores):
         result = {"points": points, "out_of": 5, "state": "wrong", "score": score, "text": text}
         append_line(log, {"lesson": LESSON, "exercise": "Model", **result})
