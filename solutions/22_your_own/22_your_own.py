@@ -330,7 +330,7 @@ print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
 sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
 by_size = [bits(table_log_probabilities(count_ngrams(text.train, each), contexts)).item() for each in sizes]
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the table's size on a logarithmic axis. It falls from a little over 3 at a few kilobytes to 2.4 at 40, then more slowly, to a little under 2.3. A dashed horizontal line marks xz at 2.4."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the table's size on a logarithmic axis. It falls from a little over 3 at a few kilobytes to the line of xz, then more slowly, a little below it. A dashed horizontal line marks xz at 2.4."}}
 figure, ax = plt.subplots(figsize=(5.8, 3), layout="compressed")
 ax.plot([2 * each / 1000 for each in sizes], by_size, marker="o", label="table of n-grams")
 ax.axhline(scores["xz"], linestyle="--", color="gray", label="xz")
