@@ -33,7 +33,8 @@ class Attack:
 
     title: what it does, for a table. source: the text of the solution cell; words in «» are replaced by
     `Surroundings`. earns: what comes of it. cell: a cell that is added between the solution and its check. others: the
-    texts of other solution cells, which are right all the same.
+    texts of other solution cells, which are right all the same. weights: of an open task, what the file of weights
+    holds; without it, the reference's.
     """
 
     slug: str
@@ -44,6 +45,7 @@ class Attack:
     lesson: str = FIRST
     cell: str = ""
     others: Mapping[str, str] = field(default_factory=dict)
+    weights: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Surroundings:
     def fill(self, attack: Attack) -> str:
         """The text of its solution cell."""
         source = f"{BEFORE}{attack.source}{AFTER}" if "leak(" in attack.source else attack.source
+        return self.put_in(source, attack)
+
+    def put_in(self, source: str, attack: Attack) -> str:
+        """A text with its words in «» replaced."""
         words = {"course": self.course, "port": self.port, "name": self.name, "exercise": attack.exercise}
         for word, value in words.items():
             source = source.replace(f"«{word}»", str(value))

@@ -83,6 +83,15 @@ def test_an_answer_that_waits_is_told_and_tagged(entries):
     assert found["tests"][0]["tags"] == [WAITS] and "1 of the answers wait" in found["output"]
 
 
+def test_an_open_tasks_score_is_a_row_of_the_leaderboard(entries):
+    entry, lesson = entries["ada"], load_lesson(FIRST)
+    assert results(entry, lesson)["leaderboard"] == []
+    for score, rows in {1.74321: [1.7432], float("inf"): [], None: []}.items():
+        entry.verdicts[0]["score"] = score
+        found = json.loads(json.dumps(results(entry, lesson), allow_nan=False))["leaderboard"]
+        assert found == [{"name": "bits per byte", "value": value, "order": "asc"} for value in rows]
+
+
 # ------------------------------------------------------------------------------------ the zip
 
 

@@ -21,7 +21,8 @@ from helpers.authoring.build.lesson_source import ROOT, Answers, sources
 from helpers.checking.judge.keys import AnswerKey, ExerciseKey
 from helpers.checking.judge.verdicts import NO_ANSWER
 from helpers.checking.run.answers import run
-from helpers.exercises import load_lesson
+from helpers.data.open_texts import landmarks_of
+from helpers.exercises import load_lesson, open_task
 from helpers.grading import judging
 from helpers.grading.grader import work_of
 from helpers.grading.judging import judge_submission
@@ -57,10 +58,20 @@ OF_EACH_KIND = (
 
 
 @cache
+def lesson_of(lesson, weights=None):
+    """The lesson; its open task on a text that no model has seen, with these weights or the reference's."""
+    found, text = load_lesson(lesson), (ROOT / "site" / "instructors.md").read_bytes()
+    if not found.open_task:
+        return found
+    weights = weights or (ROOT / "solutions" / lesson / open_task.FILE).read_bytes()
+    return found.on(open_task.material(text, landmarks_of(text, "manual"), weights))
+
+
+@cache
 def key_of(lesson):
     """A key of the right answers alone."""
     answers = Answers(sources([lesson])[0])
-    entries = {e.name: ExerciseKey(run(e, answers.make(e.name), SEED).outcomes) for e in load_lesson(lesson)}
+    entries = {e.name: ExerciseKey(run(e, answers.make(e.name), SEED).outcomes) for e in lesson_of(lesson)}
     return AnswerKey(lesson, SEED, entries)
 
 
@@ -116,22 +127,23 @@ def runner(runners):
     return runners(FIRST)
 
 
-def work(lesson=FIRST, cell=(), **texts):
+def work(lesson=FIRST, cell=(), weights=None, **texts):
     """A submission. cell: an exercise, and the text of a cell that is added before its check."""
     notebook = answer_notebook(lesson, **{**right(lesson), **texts})
     if cell:
         place = next(i for i, one in enumerate(notebook.cells) if grade_id(one) == check_id(cell[0]))
         notebook.cells.insert(place, nbformat.v4.new_code_cell(cell[1]))
-    return work_of(load_lesson(lesson), restore(notebook, released(lesson)).notebook, released(lesson))
+    return work_of(lesson_of(lesson, weights), restore(notebook, released(lesson)).notebook, released(lesson))
 
 
 def submission(attack: Attack, surroundings: Surroundings):
     texts = {**attack.others, attack.exercise: surroundings.fill(attack)}
-    return work(attack.lesson, (attack.exercise, attack.cell) if attack.cell else (), **texts)
+    weights = surroundings.put_in(attack.weights, attack).encode() or None
+    return work(attack.lesson, (attack.exercise, attack.cell) if attack.cell else (), weights, **texts)
 
 
 def judged(executed: ExecutionResult, lesson=FIRST):
-    return judge_submission(load_lesson(lesson), key_of(lesson), executed.runs, executed.read)
+    return judge_submission(lesson_of(lesson), key_of(lesson), executed.runs, executed.read)
 
 
 def marks(executed, lesson=FIRST):

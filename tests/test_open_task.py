@@ -1,6 +1,10 @@
 """Lesson 22's open task: scored outside of the answer's process, and by the file that was handed in."""
 
+import math
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 
 import nbformat
@@ -9,8 +13,9 @@ import torch
 from conftest import Course, answer_notebook
 from safetensors.torch import save
 
-from helpers.authoring.build.lesson_source import sources
+from helpers.authoring.build.lesson_source import ROOT, sources
 from helpers.checking.run import answers
+from helpers.course import append_line
 from helpers.exercises import load_lesson, open_task
 from helpers.exercises.aspects import Fault
 from helpers.grading.journal import Journal
@@ -216,11 +221,56 @@ def test_a_file_of_weights_that_is_too_large_or_a_link_is_told_and_costs_nobody_
     assert submissions["ben"].weights is None and "link" in " ".join(submissions["ben"].flags)
 
 
+def test_make_collect_puts_the_weights_beside_the_notebook_and_keeps_earlier_ones(tmp_path):
+    course, place = Course(tmp_path / "course", LESSON), tmp_path / "class.zip"
+    folder = course.folder / "submitted" / "doejane_77" / LESSON
+    newer = save({"w": torch.zeros(3)})
+    for weights in (GOOD, newer):
+        with zipfile.ZipFile(place, "w") as canvas:
+            canvas.writestr(f"doejane_77_4711_{LESSON}.ipynb", notebook())
+            canvas.writestr("doejane_77_4712_weights.safetensors", weights)
+        done = course.run("helpers.grading", "collect", LESSON, str(place))
+        assert done.returncode == 0, done.stderr
+        assert (folder / "weights.safetensors").read_bytes() == weights and (folder / f"{LESSON}.ipynb").is_file()
+    assert [path.read_bytes() for path in folder.glob(".replaced/weights-*")] == [GOOD]
+    assert "earlier file of weights" in done.stdout
+    assert found(course.folder / "submitted", course.folder)[0]["doejane_77"].weights == newer
+
+
 def test_other_lessons_take_no_notice_of_such_files(tmp_path):
     place = tmp_path / "submitted" / "ada"
     place.mkdir(parents=True)
     (place / "weights.safetensors").write_bytes(GOOD)
     assert read_submissions(place.parent, "03_scaling", tmp_path) == ([], [])
+
+
+# ------------------------------------------------------------------------------------------------- the board
+
+
+def test_the_board_lists_each_score_once_the_fewest_bits_first(tmp_path):
+    log = tmp_path / "progress.jsonl"
+    environment = {**os.environ, "COURSE_PROGRESS": str(log), "PYTHONPATH": str(ROOT)}
+
+    def board():
+        command = [sys.executable, "-m", "helpers", "board"]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert "No model has a score yet" in board()
+    scores = (
+        (2.5, "manual"),
+        (1.75, "manual"),
+        (2.5, "manual"),
+        (2.1, "austen"),
+        (None, "manual"),
+        (math.inf, "manual"),
+    )
+    for points, (score, text) in enumerate(scores):
+        result = {"points": points, "out_of": 5, "state": "wrong", "score": score, "text": text}
+        append_line(log, {"lesson": LESSON, "exercise": "Model", **result})
+    rows = [line.split()[:3] for line in board().splitlines()[1:]]
+    assert rows == [
+        ["austen", "2.100", "3"], ["manual", "1.750", "1"], ["manual", "2.500", "0"], ["manual", "inf", "5"],
+    ]  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------- an exam

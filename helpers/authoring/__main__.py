@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         "--like",
         default="manual",
         metavar="TEXT",
-        help="of lesson 22: the text that students learn from: manual, austen, enwik8",
+        help="of lesson 22: the text that students learn from: manual or austen",
     )
     add["new"]("name", metavar="NN_topic")
     add["name-mistake"]("lesson", metavar="NN_topic")

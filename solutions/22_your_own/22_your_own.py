@@ -56,7 +56,7 @@ torch.set_num_threads(1)    # as in the exam
 # n-grams of up to seven bytes that occur in the training part, with their probabilities.
 
 # %%
-check.text = text = open_text("manual")    # "austen" and "enwik8" where their files are
+check.text = text = open_text("manual")    # or "austen", where its files are
 contexts, targets = (part.long() for part in contexts_of(text.home, apart=32))
 
 def bits(log_p, targets=targets):
@@ -93,9 +93,8 @@ plt.show()
 #
 # </div>
 #
-# The table needs a second, and the transformer needs half a minute to be worse. It has to find out by gradients what
-# the table counts. With more steps it gets better, as the end of this lesson shows. But why choose? The two make
-# different mistakes.
+# The table needs a second, and the transformer needs half a minute to be worse. With more steps it gets better, as
+# the end of this lesson shows. A model may also use both.
 #
 # ## The whole model in one cell
 #
@@ -231,9 +230,10 @@ some_cache = "C"
 #
 # **Exercise 2 · `mix`** &nbsp; fix · ★☆☆ · 5 minutes · 2.75 points
 #
-# *Fix.* This is how [OpenNMT-py](https://github.com/OpenNMT/OpenNMT-py/pull/1049) combined several models at first. It
-# is not the mixture above. A model may give a byte the probability 0, whose logarithm is −∞, and probabilities may be
-# too small for `exp`. Gradients flow where no probability is 0, the inputs stay unchanged, and any device will do.
+# *Fix.* This is how OpenNMT-py combined several models before [a second
+# way](https://github.com/OpenNMT/OpenNMT-py/pull/1049) was added. It is not the mixture above. A model may give a byte
+# the probability 0, whose logarithm is −∞, and probabilities may be too small for `exp`. Gradients flow where no
+# probability is 0, the inputs stay unchanged, and any device will do.
 #
 # <details><summary>Hint: one byte, two models</summary>
 #
@@ -318,8 +318,8 @@ for name, share, score in zip(("table", "cache", "transformer"), w, bits(three))
 print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
 
 # %% [markdown]
-# The mixture is better than each of its models. Even the transformer that lost to xz gets a weight: it knows something
-# that the table does not.
+# The mixture is better than each of its models. Even the transformer that lost to xz gets a weight: on these contexts
+# it adds something to the other two.
 #
 # ## What bytes buy
 #
@@ -330,7 +330,7 @@ print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
 sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
 by_size = [bits(table_log_probabilities(count_ngrams(text.train, each), contexts)).item() for each in sizes]
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the table's size on a logarithmic axis. It falls steadily from almost 3 at a few kilobytes and flattens at the right end, a little over 2. A dashed horizontal line marks xz at 2.4."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the table's size on a logarithmic axis. It falls from a little over 3 at a few kilobytes to the line of xz, then more slowly, a little below it. A dashed horizontal line marks xz at 2.4."}}
 figure, ax = plt.subplots(figsize=(5.8, 3), layout="compressed")
 ax.plot([2 * each / 1000 for each in sizes], by_size, marker="o", label="table of n-grams")
 ax.axhline(scores["xz"], linestyle="--", color="gray", label="xz")
@@ -423,7 +423,7 @@ for name, score in text.landmarks().items():
 # %% [markdown]
 # To write a file: `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`; `.contiguous()` where it asks
 # for it. `python -m helpers.training.your_own --text manual` does for all three starting points what this lesson did,
-# with a larger transformer, in some minutes.
+# with a larger transformer, in some minutes, and writes the file into the folder where you run it.
 
 # %% [markdown]
 # <div class="card">
@@ -488,7 +488,7 @@ check(Model)
 #
 # ## How far it goes
 #
-# The same command on several texts, recorded, one run each. *The course's best* is the mixture of table, cache and
+# The same command on three texts, recorded, one run each. *The course's best* is the mixture of table, cache and
 # transformer in one file of less than a megabyte; with 0 steps there is no transformer, and a larger table. The
 # contexts are from the part that is held back, on which nothing was fitted.
 
@@ -499,7 +499,7 @@ for name, run in results().items():
         print(f"    {part:20} {score:.2f} bits per byte")
 
 # %% [markdown]
-# On each text the mixture is ahead of xz and of each of its parts. There is room below: longer training, fewer bits a
+# On each text the mixture is ahead of xz and of each of its parts. Not tried here: longer training, fewer bits a
 # weight, and mixtures whose weights depend on the context. How far compression by a transformer goes, `nncp` shows
 # ([Bellard, 2021](https://bellard.org/nncp/)).
 #

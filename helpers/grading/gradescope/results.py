@@ -5,7 +5,8 @@ The format: https://gradescope-autograders.readthedocs.io/en/latest/specs/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 
 from helpers.checking.judge.verdicts import RIGHT
 from helpers.checking.show.panel import as_text
@@ -17,16 +18,15 @@ from helpers.grading.records import PREDICTED, predictions_of, verdict_of
 from helpers.text import plain, sanitized
 
 VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
+BITS = "bits per byte"
 WAITS = "waits for the instructor"  # a tag: Gradescope lists a submission's tags
 
 
-def results(
-    entry: JournalEntry, lesson: Lesson, seconds: float = 0.0, visibility: str = "visible", leaderboard: Iterable = ()
-) -> dict:
+def results(entry: JournalEntry, lesson: Lesson, seconds: float = 0.0, visibility: str = "visible") -> dict:
     """The results of one submission: a test for each exercise, and one without points for each prediction.
 
-    visibility: one of VISIBILITIES, of the tests; what the grader prints is the instructor's alone. leaderboard: rows
-    {"name", "value"} and, where little is good, "order": "asc".
+    visibility: one of VISIBILITIES, of the tests; what the grader prints is the instructor's alone. An open task's
+    score is a row of the leaderboard.
     """
     tests = [_test(record, lesson) for record in entry.verdicts]
     numbered = [{**test, "number": str(place)} for place, test in enumerate(filter(None, tests), 1)]
@@ -40,8 +40,14 @@ def results(
         "stdout_visibility": "hidden",
         "extra_data": {"lesson": lesson.name, "isolation": entry.isolation},
         "tests": numbered,
-        "leaderboard": list(leaderboard),
+        "leaderboard": [row for record in entry.verdicts for row in _row(record)],
     }
+
+
+def _row(record: Mapping) -> list[dict]:
+    """The leaderboard's row of an open task that has a score; JSON has no infinity."""
+    score = record.get("score")
+    return [] if score is None or math.isinf(score) else [{"name": BITS, "value": round(score, 4), "order": "asc"}]
 
 
 def _test(record: Mapping, lesson: Lesson) -> dict | None:

@@ -44,6 +44,18 @@ def test_the_mixture_is_better_than_each_of_its_models():
     assert found[-1] < min(found[1:6:2]) and min(found[0:6:2]) > 0.01
 
 
+def test_the_first_bytes_of_a_table_buy_more_than_the_last():
+    text = open_text("manual")
+    contexts, targets = (part.long() for part in contexts_of(text.home, apart=32))
+
+    def nats(capacity):
+        said = one_megabyte.table_log_probabilities(one_megabyte.count_ngrams(text.train, capacity), contexts)
+        return -said.gather(1, targets[:, None]).mean()
+
+    small, twice, large, larger = map(nats, (5_000, 10_000, 100_000, 150_000))
+    assert small - twice > large - larger > 0
+
+
 def test_on_its_own_text_the_table_looks_too_good():
     own, home, _, _, of_table, of_cache, spoiled, fitted = numbers(printed(SOURCE, "w_seen = mixture"))
     assert own < 1.5 < home and of_cache < 0.05 < of_table and fitted < spoiled - 0.05
