@@ -909,8 +909,7 @@ plt.show()
 # L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
 #
 # The penalty keeps most features at 0. It counts each feature times the length of its row of W_d: without that factor
-# the model could shrink f and lengthen W_d, and pay almost nothing ([a question about a
-# library](https://github.com/decoderesearch/SAELens/issues/544) that does include it).
+# the model could shrink f and lengthen W_d, and pay almost nothing.
 
 # %% [markdown]
 # <div class="card">

@@ -348,6 +348,12 @@ def equal(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     return p, p.clone()
 
 
+def partly_equal(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two tokens have exchanged their probabilities; all others are as probable under both."""
+    p = chances(draw, 2, 7)
+    return p, p[:, [1, 0, *range(2, 7)]]
+
+
 def certain(draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
     """The draft is certain of one token."""
     p = chances(draw, 7, zeros=False)
@@ -377,6 +383,7 @@ accept = exercise(
         "with a batch of one": two(1, 4),
         "of three axes": two(2, 3, 4),
         "where p equals q": equal,
+        "where some tokens are as probable under both": partly_equal,
         "where the draft is certain": certain,
         "where no token is possible under both": disjoint,
     },
