@@ -17,7 +17,7 @@
 # |---|---|
 # | **You will build** | a loss on answers, a packed row of dialogues, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a loss |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 85 minutes: seven exercises, 22 points, and two predictions |
+# | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for about a minute, in five cells |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, n size of the vocabulary. What
@@ -83,7 +83,8 @@ def train(model, loss_of, what, steps=300, rate=5e-3, seed=0):
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.param_groups[0]["lr"] = rate * min((step + 1) / 30, 1.05 - (step + 1) / steps)
+        factor = min((step + 1) / 30, 1.05 - (step + 1) / steps)
+        optimiser.param_groups[0]["lr"] = rate * factor
         optimiser.step()
     return model
 
@@ -94,7 +95,8 @@ def text_loss(some):
 on_text = new_model()
 train(on_text, text_loss, "whole text")
 lone_user = torch.full((4, 1), sums.USER)
-for row in write_answers(on_text, lone_user, 12, sums.END, generator=torch.Generator().manual_seed(1)):
+generator = torch.Generator().manual_seed(1)
+for row in write_answers(on_text, lone_user, 12, sums.END, generator=generator):
     print("<user> continues with:", sums.text_of(row.tolist()))
 
 # %% [markdown]
@@ -107,7 +109,8 @@ with torch.no_grad():
     nats = F.cross_entropy(on_text(ids)[:, :-1].mT, ids[:, 1:], reduction="none")
 parts = {"question": is_text & ~is_answer, "answer": is_answer}
 for name, part in parts.items():
-    print(f"{name:>8}: {(nats * part[:, 1:]).sum() / (nats * is_text[:, 1:]).sum():.0%} of the loss")
+    share = (nats * part[:, 1:]).sum() / (nats * is_text[:, 1:]).sum()
+    print(f"{name:>8}: {share:.0%} of the loss")
 
 # %% [markdown]
 # Most of the loss comes from questions. Training on dialogues of this kind is **instruction tuning**, and it usually
@@ -139,7 +142,8 @@ for name, part in parts.items():
 def answer_loss(logits, ids, is_answer):
     """The mean cross-entropy of the answers' tokens, one number.
 
-    logits: (b, t, n), at position i those of token i + 1. ids: (b, t). is_answer: (b, t), booleans.
+    logits: (b, t, n), at position i those of token i + 1. ids: (b, t).
+    is_answer: (b, t), booleans.
     """
     nats = F.cross_entropy(logits[:, :-1].mT, ids[:, 1:], reduction="none")    # (b, t − 1)
     ### BEGIN SOLUTION
@@ -164,7 +168,7 @@ check(answer_loss)
 
 # %%
 def measure(model, seed=5):
-    """One sampled answer to each question that was held out: shares exact, hedged, naming the sum."""
+    """One sampled answer to each held-out question: shares exact, hedged, naming the sum."""
     asked = torch.tensor([sums.question(*pair) for pair in test_pairs])
     texts = [sums.text_of(row) for row in write_answers(
         model, asked, 9, sums.END, generator=torch.Generator().manual_seed(seed)).tolist()]
@@ -172,10 +176,14 @@ def measure(model, seed=5):
     shares = (sum(text == sum_ for text, sum_ in zip(texts, right)),
               sum("or" in text for text in texts),
               sum(sum_ in text for text, sum_ in zip(texts, right)))
-    return "exact {:.0%}, hedged {:.0%}, sum named {:.0%}".format(*(x / len(texts) for x in shares))
+    exact, hedged, named = (share / len(texts) for share in shares)
+    return f"exact {exact:.0%}, hedged {hedged:.0%}, sum named {named:.0%}"
 
 on_answers = new_model()
-train(on_answers, lambda some: answer_loss(on_answers(ids[some]), ids[some], is_answer[some]), "answers only")
+def loss_on_answers(some):
+    return answer_loss(on_answers(ids[some]), ids[some], is_answer[some])
+
+train(on_answers, loss_on_answers, "answers only")
 print("whole text:  ", measure(on_text))
 print("answers only:", measure(on_answers))
 
@@ -187,12 +195,14 @@ print("answers only:", measure(on_answers))
 points = recorded("answering")["result"]["looks"]
 
 def curve(part, what, x="step"):
-    """Steps, or seconds, and what was measured there by each seed: (points,), (seeds, points)."""
-    runs = [[p for p in points if p["part"] == part and p["seed"] == seed] for seed in range(3)]
+    """Steps, or seconds, and what each seed measured there: (points,), (seeds, points)."""
+    runs = [[p for p in points if p["part"] == part and p["seed"] == seed]
+            for seed in range(3)]
     xs = [sum(column) / 3 for column in zip(*([p[x] for p in run] for run in runs))]
     return xs, [[p[what] for p in run] for run in runs]
 
-plots.curves({"whole text": curve("whole", "exact"), "answers only": curve("answer", "exact")},
+plots.curves({"whole text": curve("whole", "exact"),
+              "answers only": curve("answer", "exact")},
              "step", "exact match", title="The mask lets the model learn the answers sooner")
 plt.ylim(0)
 plt.show()
@@ -247,7 +257,7 @@ def pack(dialogues):
     dialogues: a list of ids, each (t_k,).
     """
     ### BEGIN SOLUTION
-    lengths = torch.tensor([len(dialogue) for dialogue in dialogues], device=dialogues[0].device)
+    lengths = torch.tensor([len(ids) for ids in dialogues], device=dialogues[0].device)
     number = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
     place = torch.arange(len(number), device=lengths.device)
     positions = place - (lengths.cumsum(0) - lengths)[number]
@@ -287,9 +297,15 @@ print(f"packed or alone, largest difference of a logit: {largest:.5f}")
 # The logarithm of the probability of each row's answer, given what comes before it. A probability of an answer is the
 # product of those of its tokens. Logits at position i predict token i + 1, and `is_answer` is as in exercise 1.
 #
-# <details><summary>Hint: a row by hand</summary>
+# <details><summary>Hint 1: a row by hand</summary>
 #
 # Over four tokens with equal logits, what is the probability of an answer of two tokens, and what is its logarithm?
+#
+# </details>
+# <details><summary>Hint 2: which entry</summary>
+#
+# Of the n log-probabilities at a position only one counts: that of the token which is really next. Which function picks
+# one entry of the last axis for each position?
 #
 # </details>
 # </div>
@@ -298,7 +314,8 @@ print(f"packed or alone, largest difference of a logit: {largest:.5f}")
 def answer_log_probability(logits, ids, is_answer):
     """The log-probability of each row's answer: (b,).
 
-    logits: (b, t, n), at position i those of token i + 1. ids: (b, t). is_answer: (b, t), booleans.
+    logits: (b, t, n), at position i those of token i + 1. ids: (b, t).
+    is_answer: (b, t), booleans.
     """
     ### BEGIN SOLUTION
     own = logits[:, :-1].log_softmax(dim=-1).gather(-1, ids[:, 1:, None])[..., 0]
@@ -361,20 +378,21 @@ check(preference_loss)
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
-    """Questions with answers that the model samples: ids (b · samples, t), is_answer, and the sums."""
+    """Questions with sampled answers: ids (b · samples, t), is_answer, and the sums."""
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(train_pairs), generator=generator)[:questions].tolist()
     pairs = [train_pairs[i] for i in order for _ in range(samples)]
     asked = torch.tensor([sums.question(*pair) for pair in pairs])
     written = write_answers(model, asked, 9, sums.END, generator=generator)
-    is_answer = torch.cat([torch.zeros_like(asked, dtype=torch.bool), until_end(written, sums.END)], dim=1)
+    no = torch.zeros_like(asked, dtype=torch.bool)
+    is_answer = torch.cat([no, until_end(written, sums.END)], dim=1)
     return torch.cat([asked, written], dim=1), is_answer, [str(a + b) for a, b in pairs]
 
 def pairs_of(model):
     """Ids and is_answer of the chosen answers, and of the rejected ones."""
     written, inside, right = sampled(model, 300, 8, seed=1000)
-    exact = torch.tensor([sums.text_of(row) == sum_
-                          for row, sum_ in zip(written[:, sums.QUESTION:].tolist(), right)]).view(300, 8)
+    texts = [sums.text_of(row) for row in written[:, sums.QUESTION:].tolist()]
+    exact = torch.tensor([text == sum_ for text, sum_ in zip(texts, right)]).view(300, 8)
     mixed = exact.any(dim=1) & ~exact.all(dim=1)
     if not mixed.any():    # a model that has learned nothing yet
         mixed[:] = True
@@ -389,19 +407,20 @@ for k in range(3):
           "rejected:", sums.text_of(rejected[0][k, sums.QUESTION:].tolist()))
 
 def log_p(model, answers, some):
-    return answer_log_probability(model(answers[0][some]), answers[0][some], answers[1][some])
+    ids, is_answer = answers[0][some], answers[1][some]
+    return answer_log_probability(model(ids), ids, is_answer)
 
 everything = torch.arange(len(chosen[0]))
 with torch.no_grad():
-    reference = log_p(on_answers, chosen, everything), log_p(on_answers, rejected, everything)
+    reference = [log_p(on_answers, answers, everything) for answers in (chosen, rejected)]
 
 preferring = copy.deepcopy(on_answers)
 optimiser = torch.optim.Adam(preferring.parameters(), lr=1e-4)
 generator = torch.Generator().manual_seed(0)
 for step in progress(range(40), "DPO"):
     some = torch.randint(len(everything), (32,), generator=generator)
-    loss = preference_loss(log_p(preferring, chosen, some), log_p(preferring, rejected, some),
-                           reference[0][some], reference[1][some], beta=1.0)
+    now = [log_p(preferring, answers, some) for answers in (chosen, rejected)]
+    loss = preference_loss(*now, reference[0][some], reference[1][some], beta=1.0)
     optimiser.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(preferring.parameters(), 1.0)
@@ -410,7 +429,8 @@ print("after DPO:", measure(preferring))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the number of steps on pairs, 0 to 40, two lines each: DPO and chosen answers alone. Left, hedged answers: both fall from about a quarter to less than half of it. Right, exact match: both rise; the chosen answers alone end above DPO."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
-at_start = {what: [run[-1] for run in curve("answer", what)[1]] for what in ("hedged", "exact", "named")}
+at_start = {what: [run[-1] for run in curve("answer", what)[1]]
+            for what in ("hedged", "exact", "named")}
 
 def from_start(part, what, x="step"):
     """The same curve, beginning with the model that all three start from."""
@@ -418,7 +438,8 @@ def from_start(part, what, x="step"):
     return [0, *xs], [[first, *run] for first, run in zip(at_start[what], runs)]
 
 names = {"DPO": "DPO", "chosen answers alone": "chosen"}
-for ax, what, title in zip(axes, ("hedged", "exact"), ("Hedging falls", "Exact match rises")):
+titles = ("Hedging falls", "Exact match rises")
+for ax, what, title in zip(axes, ("hedged", "exact"), titles):
     plots.curves({name: from_start(part, what) for name, part in names.items()}, "step",
                  "share of answers", title=title, ax=ax)
     ax.set_ylim(0)
@@ -452,9 +473,14 @@ plt.show()
 #
 # No right answer contains `end`.
 #
-# <details><summary>Hint: four rows by hand</summary>
+# <details><summary>Hint 1: four rows by hand</summary>
 #
 # Let 2 be the end, and 4, 6 the right answer. Which of these rows earn 1: 4 6 2 9, 4 6 6 2, 4 2 6 2, and 4 6?
+#
+# </details>
+# <details><summary>Hint 2: right answers of several lengths</summary>
+#
+# A loop over the rows is fine. In a row of t tokens there has to be room for the right answer and for `end`.
 #
 # </details>
 # </div>
@@ -463,13 +489,15 @@ plt.show()
 def exact_match(written, right, end):
     """The reward of each answer, 1 or 0: (b,), float32.
 
-    written: (b, t), ids that a model wrote. right: b tensors of ids, without `end`. end: an id.
+    written: (b, t), ids that a model wrote. right: b tensors of ids, without `end`.
+    end: an id.
     """
     ### BEGIN SOLUTION
     rewards = torch.zeros(len(written), device=written.device)
     for row, ids in enumerate(right):
         k = len(ids)
-        if k < written.shape[1] and torch.equal(written[row, :k], ids) and written[row, k] == end:
+        fits = k < written.shape[1]
+        if fits and torch.equal(written[row, :k], ids) and written[row, k] == end:
             rewards[row] = 1.0
     return rewards
     ### END SOLUTION
@@ -542,7 +570,9 @@ def advantages(rewards):
 check(advantages)
 
 # %%
-rewards = torch.tensor([[1.0, 0, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1, 1]])
+rewards = torch.tensor([[1.0, 0, 0, 0, 0, 0, 0, 0],
+                        [1, 1, 1, 1, 1, 1, 1, 0],
+                        [1, 1, 1, 1, 1, 1, 1, 1]])
 for row in advantages(rewards).tolist():
     print("  ".join(f"{x:5.2f}" for x in row))
 
@@ -587,14 +617,15 @@ check.prediction("all_right", all_right)
 
 # %% nbgrader={"grade": false, "grade_id": "policy_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0):
-    """The clipped policy loss with a penalty, one number: mean over an answer's tokens, then over answers.
+    """The clipped policy loss with a penalty: mean over tokens, then over answers.
 
-    new, old, reference: (b, t), log-probabilities of the tokens by the model, by the one that wrote
-    the answers, and by the reference. advantage: (b,). is_answer: (b, t), booleans.
+    new, old, reference: (b, t), log-probabilities of the tokens by the model, by the one
+    that wrote the answers, and by the reference. advantage: (b,). is_answer: (b, t).
     """
     ### BEGIN SOLUTION
     ratio, advantage = (new - old).exp(), advantage[:, None]
-    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - epsilon, 1 + epsilon) * advantage)
+    clipped = ratio.clamp(1 - epsilon, 1 + epsilon)
+    gain = torch.minimum(ratio * advantage, clipped * advantage)
     away = reference - new
     loss = beta * (away.exp() - away - 1) - gain
     return ((loss * is_answer).sum(dim=-1) / is_answer.sum(dim=-1)).mean()
@@ -625,7 +656,8 @@ def reinforce(model, reward, what, steps=40):
     return model
 
 def strict(written, right):
-    return exact_match(written, [torch.tensor(sums.ids_of(int(sum_))) for sum_ in right], sums.END)
+    ids = [torch.tensor(sums.ids_of(int(sum_))) for sum_ in right]
+    return exact_match(written, ids, sums.END)
 
 policy = reinforce(copy.deepcopy(on_answers), strict, "policy")
 print("before:", measure(on_answers))
@@ -694,7 +726,8 @@ for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Shares against policy steps, 0 to 40, for training with the lenient reward. The share of answers that name the sum rises. The share that is exact falls to a small part of what it was. The share of hedged answers rises from about a quarter to most."}}
 names = {"names the sum (the reward)": "named", "exact match": "exact", "hedged": "hedged"}
-plots.curves({name: from_start("hole", what) for name, what in names.items()}, "step", "share of answers",
+plots.curves({name: from_start("hole", what) for name, what in names.items()},
+             "step", "share of answers",
              title="The reward rises, and exact match falls")
 plt.ylim(0)
 plt.show()

@@ -85,8 +85,8 @@ for bits in (8, 4, 3, 2):
     model = with_matrices(pocket, lambda w: rounded(w, bits, "tensor"))
     coarse[bits] = held_out_bits(model)
     if bits in (4, 3):
-        text = tokenizer.decode(gpt2.generate_cached(model, ids, 40, temperature=0)[0].tolist())
-        print(f"{bits} bits write:", text.replace("\n", "⏎"))
+        written = gpt2.generate_cached(model, ids, 40, temperature=0)[0].tolist()
+        print(f"{bits} bits write:", tokenizer.decode(written).replace("\n", "⏎"))
 text = tokenizer.decode(gpt2.generate_cached(pocket, ids, 40, temperature=0)[0].tolist())
 print("32 bits write:", text.replace("\n", "⏎"))
 for bits, loss in coarse.items():
@@ -323,7 +323,8 @@ with torch.no_grad():
     x = outlying.blocks[0].norm1(outlying.embed(windows[:, :-1]))    # (b, t, e)
 errors = (dequantize(*quantize(x, 8)) - x).abs().mean(dim=(0, 1)) / x.abs().mean(dim=(0, 1))
 others = [i for i in range(len(errors)) if i not in features]
-print(f"mean error, relative to the mean size: the two large features {errors[features].mean():.1%}, "
+print("mean error, relative to the mean size: "
+      f"the two large features {errors[features].mean():.1%}, "
       f"the other {len(others)} {errors[others].mean():.1%}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_lost_features", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
@@ -377,9 +378,11 @@ check(mixed_linear)
 def eight_bits(x):
     return dequantize(*quantize(x, 8))
 
-ways = {"all in float32": lambda x, w: x @ w.T, "weights in 8 bits": lambda x, w: x @ eight_bits(w).T,
+ways = {"all in float32": lambda x, w: x @ w.T,
+        "weights in 8 bits": lambda x, w: x @ eight_bits(w).T,
         "activations in 8 bits": lambda x, w: eight_bits(x) @ w.T,
-        "both in 8 bits": lambda x, w: int8_linear(x, *quantize(w, 8)), "split": mixed_linear}
+        "both in 8 bits": lambda x, w: int8_linear(x, *quantize(w, 8)),
+        "split": mixed_linear}
 print(f"{'':>22}  no outliers  two outlier features")
 for name, linear in ways.items():
     found = [held_out_bits(with_linear(model, linear)) for model in (pocket, outlying)]
@@ -444,10 +447,10 @@ lengths = [1024 * 2 ** k for k in range(8)]
 full, partly = [None] * 32, ([1024] * 3 + [None]) * 8
 kinds = {"32 groups, 16 bits": (32, full, 16), "8 groups, 16 bits": (8, full, 16),
          "8 groups, 8 bits": (8, full, 8), "and windows in 3 of 4 layers": (8, partly, 8)}
-plots.curves({name: (lengths, [cache_bytes(t, groups, 128, kept, bits) / 1e9 for t in lengths])
-              for name, (groups, kept, bits) in kinds.items()},
-             "positions", "size of the cache (GB)", log="xy", landmarks={"the weights, 16 bits": 16},
-             title="Three savings on one cache")
+lines = {name: (lengths, [cache_bytes(t, groups, 128, kept, bits) / 1e9 for t in lengths])
+         for name, (groups, kept, bits) in kinds.items()}
+plots.curves(lines, "positions", "size of the cache (GB)", log="xy",
+             landmarks={"the weights, 16 bits": 16}, title="Three savings on one cache")
 plt.ylim(top=3000)
 plt.legend(loc="upper left")
 plt.show()
@@ -544,7 +547,7 @@ check(accept)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
 generator = torch.Generator().manual_seed(3)
-p, q = ((1.2 * torch.randn(8, generator=generator)).double().softmax(dim=-1) for _ in range(2))
+p, q = (1.2 * torch.randn(2, 8, generator=generator)).double().softmax(dim=-1)
 keep, rest = accept(p, q)
 refused = 1 - (q * keep).sum()
 comes_out = q * keep + refused * rest
@@ -689,7 +692,8 @@ class Counted:
 @torch.no_grad()
 def acceptance_rate(draft, texts):
     """The mean of Σ min(p, q) over the new tokens of texts (b, t)."""
-    p, q = (model(texts)[:, starts.shape[1] - 1:-1].softmax(dim=-1) for model in (pocket, draft))
+    first = starts.shape[1] - 1
+    p, q = (model(texts)[:, first:-1].softmax(dim=-1) for model in (pocket, draft))
     return torch.minimum(p, q).sum(dim=-1).mean().item()
 
 drafts = {"4 bits": four_bits, "first two blocks": FirstBlocks(pocket, 2),
@@ -703,11 +707,13 @@ for name, draft in drafts.items():
             counted = Counted(pocket)
             answer = speculative_generate(counted, draft, start_ids, new, k, generator)
             texts.append(torch.cat([start_ids, answer], dim=1))
-            written += counted.lengths[-1] - counted.lengths[0]    # by all rounds but the last
+            written += counted.lengths[-1] - counted.lengths[0]    # without the last round
             rounds += len(counted.lengths) - 1
         per_pass[name, k] = written / rounds
-rates = {name: acceptance_rate(drafts[name], torch.cat(texts)) for name in ("4 bits", "first two blocks")}
-formula = {(name, k): (1 - rate ** (k + 1)) / (1 - rate) for name, rate in rates.items() for k in sizes}
+rates = {name: acceptance_rate(drafts[name], torch.cat(texts))
+         for name in ("4 bits", "first two blocks")}
+formula = {(name, k): (1 - rate ** (k + 1)) / (1 - rate)
+           for name, rate in rates.items() for k in sizes}
 series = {name: (sizes, [per_pass[name, k] for k in sizes]) for name in drafts}
 series |= {f"formula, {name}": (sizes, [formula[name, k] for k in sizes]) for name in rates}
 plots.curves(series, "drafted tokens k", "tokens per pass of the large model",
@@ -715,7 +721,8 @@ plots.curves(series, "drafted tokens k", "tokens per pass of the large model",
 plt.show()
 for name, rate in rates.items():
     print(f"{name}: acceptance rate {rate:.2f}; tokens per pass with k = 1, 2, 4, 8:",
-          ", ".join(f"{per_pass[name, k]:.1f} (formula {formula[name, k]:.1f})" for k in sizes))
+          ", ".join(f"{per_pass[name, k]:.1f} (formula {formula[name, k]:.1f})"
+                    for k in sizes))
 print("prompt lookup:", ", ".join(f"{per_pass['prompt lookup', k]:.1f}" for k in sizes))
 
 # %% [markdown]
@@ -741,11 +748,14 @@ print("prompt lookup:", ", ".join(f"{per_pass['prompt lookup', k]:.1f}" for k in
 # lookup costs next to nothing.
 
 # %%
-costs = {"4 bits, multiplied as float32": ("4 bits", 1.0), "4 bits, if only the bits read count": ("4 bits", 4.5 / 32),
-         "first two blocks": ("first two blocks", 0.5), "prompt lookup": ("prompt lookup", 0.0)}
+costs = {"4 bits, multiplied as float32": ("4 bits", 1.0),
+         "4 bits, if only the bits read count": ("4 bits", 4.5 / 32),
+         "first two blocks": ("first two blocks", 0.5),
+         "prompt lookup": ("prompt lookup", 0.0)}
 print(f"k = 4{'':>30}     c  tokens per pass  cost of a token")
 for name, (draft, c) in costs.items():
-    print(f"{name:>35}  {c:4.2f}  {per_pass[draft, 4]:15.1f}  {(1 + 4 * c) / per_pass[draft, 4]:15.2f}")
+    tokens = per_pass[draft, 4]
+    print(f"{name:>35}  {c:4.2f}  {tokens:15.1f}  {(1 + 4 * c) / tokens:15.2f}")
 
 # %% [markdown]
 # **A draft pays only if a token costs less than 1.** On this CPU the draft in 4 bits is a loss: with k = 4 a round
@@ -785,4 +795,4 @@ for name, (draft, c) in costs.items():
 # - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323): rounding that corrects itself.
 # - [Chen et al., *Speculative sampling*, 2023](https://arxiv.org/abs/2302.01318): the same rule, found independently.
 #
-# **Next:** [lesson 22, *Your own*](../22_your_own/22_your_own.ipynb)
+# **Next:** [lesson 22, *A model of your own*](../22_your_own/22_your_own.ipynb)

@@ -20,7 +20,7 @@
 # |---|---|
 # | **You will build** | a whole transformer in one cell, a mixture of models and its weights, and a model to hand in; one of them you fix |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 80 minutes: four exercises, 13 points, and two predictions |
+# | **It takes** | about 85 minutes: four exercises, 13 points, and two predictions |
 # | **It computes** | for half a minute in one cell, seconds in the others |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n
@@ -144,13 +144,15 @@ plt.show()
 def decoder(weights, ids, h):
     """A decoder's logits for the next token at each position.
 
-    weights: tensors by name, as in the table above. ids: (b, t), int64. h: heads. Returns (b, t, n).
+    weights: tensors by name, as in the table above. ids: (b, t), int64. h: heads.
+    Returns (b, t, n).
     """
     ### BEGIN SOLUTION
     b, t = ids.shape
 
     def norm(x, name):
-        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
+        scale, shift = weights[f"{name}.weight"], weights[f"{name}.bias"]
+        return F.layer_norm(x, x.shape[-1:], scale, shift)
 
     def linear(x, name, dot="."):
         return x @ weights[f"{name}{dot}weight"].T + weights[f"{name}{dot}bias"]
@@ -176,7 +178,8 @@ check(decoder)
 # The transformer above consists of PyTorch's layers. Your function takes its weights:
 
 # %%
-weights = {name.replace("tokens.weight", "tokens"): w for name, w in small.state_dict().items()}
+weights = {name.replace("tokens.weight", "tokens"): w
+           for name, w in small.state_dict().items()}
 ids = contexts[:4, -128:]
 with torch.no_grad():
     ours, theirs = decoder(weights, ids, h=4), small(ids)
@@ -190,7 +193,8 @@ in_int8 = from_int8(to_int8(small.state_dict()))
 rough = {name.replace("tokens.weight", "tokens"): w for name, w in in_int8.items()}
 with torch.no_grad():
     said = torch.log_softmax(decoder(rough, contexts[:, -128:], h=4)[:, -1], dim=-1)
-whole, quarter = (len(save(tensors)) for tensors in (small.state_dict(), to_int8(small.state_dict())))
+whole, quarter = (len(save(tensors))
+                  for tensors in (small.state_dict(), to_int8(small.state_dict())))
 print(f"float32: {whole:,} bytes, {bits(said_by_small):.3f} bits per byte")
 print(f"int8:    {quarter:,} bytes, {bits(said):.3f} bits per byte")
 
@@ -235,9 +239,15 @@ some_cache = "C"
 # the probability 0, whose logarithm is −∞, and probabilities may be too small for `exp`. Gradients flow where no
 # probability is 0, the inputs stay unchanged, and any device will do.
 #
-# <details><summary>Hint: one byte, two models</summary>
+# <details><summary>Hint 1: one byte, two models</summary>
 #
 # Probabilities 0.5 and 0, each with the weight 1/2: the mixture has 0.25, so the result is log 0.25.
+#
+# </details>
+# <details><summary>Hint 2: a weight as a logarithm</summary>
+#
+# A product of a weight and a probability is a sum of logarithms. Which function adds up numbers that are given by their
+# logarithms?
 #
 # </details>
 # </div>
@@ -246,7 +256,8 @@ some_cache = "C"
 def mix(log_p, w):
     """The log-probabilities of a mixture of models.
 
-    log_p: (m, b, n), log-probabilities of m models. w: (m,), positive, with sum 1. Returns (b, n).
+    log_p: (m, b, n), log-probabilities of m models. w: (m,), positive, with sum 1.
+    Returns (b, n).
     """
     ### BEGIN SOLUTION
     return torch.logsumexp(log_p + w.log()[:, None, None], dim=0)
@@ -280,10 +291,15 @@ check.prediction("some_cache", some_cache)
 # Start from equal weights, and return those after so many steps of EM; with 0 steps the equal ones. Probabilities may
 # be too small for `exp`. The input stays unchanged, and any device will do.
 #
-# <details><summary>Hint: one step</summary>
+# <details><summary>Hint 1: one step</summary>
 #
 # Two models, two targets, probabilities ((0.9, 0.2), (0.1, 0.2)). The shares are ((0.9, 0.5), (0.1, 0.5)), so the
 # weights after one step are (0.7, 0.3).
+#
+# </details>
+# <details><summary>Hint 2: with logarithms</summary>
+#
+# Log-probability plus log-weight, then a softmax. Over which axis do the shares of one target add up to 1?
 #
 # </details>
 # </div>
@@ -292,7 +308,8 @@ check.prediction("some_cache", some_cache)
 def mixture_weights(log_p, steps):
     """The weights of a mixture, after some steps of EM from equal ones.
 
-    log_p: (m, n), log-probabilities that m models give to n targets. Returns (m,), with sum 1.
+    log_p: (m, n), log-probabilities that m models give to n targets.
+    Returns (m,), with sum 1.
     """
     ### BEGIN SOLUTION
     m = len(log_p)
@@ -328,13 +345,15 @@ print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
 
 # %%
 sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
-by_size = [bits(table_log_probabilities(count_ngrams(text.train, each), contexts)).item() for each in sizes]
+by_size = [bits(table_log_probabilities(count_ngrams(text.train, each), contexts)).item()
+           for each in sizes]
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the table's size on a logarithmic axis. It falls from a little over 3 at a few kilobytes to the line of xz, then more slowly, a little below it. A dashed horizontal line marks xz at 2.4."}}
 figure, ax = plt.subplots(figsize=(5.8, 3), layout="compressed")
 ax.plot([2 * each / 1000 for each in sizes], by_size, marker="o", label="table of n-grams")
 ax.axhline(scores["xz"], linestyle="--", color="gray", label="xz")
-ax.set(xscale="log", xlabel="size of the table, kB", ylabel="bits per byte at home", title="The last bytes buy little")
+ax.set(xscale="log", xlabel="size of the table, kB", ylabel="bits per byte at home",
+       title="The last bytes buy little")
 ax.legend()
 plt.show()
 
@@ -383,14 +402,14 @@ seen_text = "A"
 
 # %%
 seen, after = (part.long() for part in contexts_of(text.train, most=500))
-for name, said in (("table", table_log_probabilities(table, seen)), ("cache", cache_log_probabilities(seen))):
-    home = bits(said_by_table if name == "table" else said_by_cache)
-    print(f"{name:6} training part {bits(said, after):.2f}, home part {home:.2f} bits per byte")
 own = torch.stack([table_log_probabilities(table, seen), cache_log_probabilities(seen)])
+for name, there, home in zip(("table", "cache"), own, two):
+    print(f"{name:6} training part {bits(there, after):.2f}, home part {bits(home):.2f}")
 w_seen = mixture_weights(right(own, after), 50)
 print(f"weights fitted on the training part: table {w_seen[0]:.2f}, cache {w_seen[1]:.2f}")
 print(f"with these weights, at home: {bits(mix(two, w_seen)):.2f} bits per byte")
-print(f"with weights fitted at home: {bits(mix(two, mixture_weights(right(two), 50))):.2f} bits per byte")
+w_home = mixture_weights(right(two), 50)
+print(f"with weights fitted at home: {bits(mix(two, w_home)):.2f} bits per byte")
 
 # %% nbgrader={"grade": true, "grade_id": "check_seen_text", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("seen_text", seen_text)
@@ -461,7 +480,8 @@ class Model:
     def __init__(self, weights):
         ### BEGIN SOLUTION
         def part(start):
-            return {name[len(start):]: w for name, w in weights.items() if name.startswith(start)}
+            return {name[len(start):]: w
+                    for name, w in weights.items() if name.startswith(start)}
 
         self.table, self.shares = part("table."), weights["shares"]
         self.transformer = ByteTransformer()
