@@ -478,7 +478,8 @@ print(f"layer 0 at all positions from 10 on but 11: {rest.min():.3f} to {rest.ma
 figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="compressed")
 heads = [f"layer {layer}, head {head}" for layer in (0, 1) for head in range(4)]
 shown = [10, 11, 12, 13, 33, 34]
-plots.heat(restored[:, shown], heads, [str(at) for at in shown], ax=ax, scale=1, signed=False,
+plots.heat(restored[:, shown], heads, [str(at) for at in shown], ax=ax, scale=1,
+           signed=False,
            blank_zeros=True, digits=2, row_label="", column_label="position that is patched",
            title="Two positions bring the answer back")
 plt.show()
