@@ -150,8 +150,7 @@ def _exam_key(args) -> int:
             return 1
     for source in sources(args.lessons):
         with progress(pool, f"Exam key of {source.name}", "seed") as bar:
-            done = {"pool": pool, "progress": lambda done, of: bar.update(), "text": text}
-            path = make_exam_key(source.name, Path.cwd(), **done)
+            path = make_exam_key(source.name, Path.cwd(), pool=pool, progress=lambda done, of: bar.update(), text=text)
         print(f"Made {path.relative_to(Path.cwd())}. Keep it to yourself; git ignores it.")
         if earlier := sorted(path.parent.glob(f"{path.stem}.until-*")):
             print(f"The key before it, with which marks may have been given, is {earlier[-1].relative_to(Path.cwd())}.")

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -158,7 +159,7 @@ def orders(draw: Draw, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     return order, draw.named("again").permutation(count)[:AGAIN]
 
 
-def asked(model: object, contexts: torch.Tensor) -> torch.Tensor:
+def asked(model: Any, contexts: torch.Tensor) -> torch.Tensor:
     """What the model answers to these contexts, (b, 256), float32. Raises Fault where it is something else."""
     with torch.no_grad():
         said = model.log_probabilities(contexts.long())
@@ -176,20 +177,23 @@ def asked(model: object, contexts: torch.Tensor) -> torch.Tensor:
 def bits_per_byte(collected: Collected, draw: Draw) -> float:
     """The score, where no student's code runs. Raises Fault, in words for the student, where there is none."""
     given: Material = draw.material
-    first, again = collected.get("first"), collected.get("again")
+    nothing = torch.empty(0)
+    first, again = collected.get("first", nothing), collected.get("again", nothing)
     order, repeated = orders(draw, len(given.contexts))
     wanted = ((first, (len(order), 256)), (again, (len(repeated), 256)))
-    if any(t is None or tuple(t.shape) != shape or t.dtype != torch.float32 for t, shape in wanted):
+    if any(tuple(t.shape) != shape or t.dtype != torch.float32 for t, shape in wanted):
         raise Fault("Log-probabilities of another shape arrived than was asked for.")
     both = torch.cat([first, again]).double()
     if (both.isnan() | (both == math.inf)).any():
         raise Fault(NO_NUMBER)
     if ((both.exp().sum(dim=-1) - 1).abs() > SLACK).any():
         raise Fault(NO_SUM)
-    place = torch.empty_like(order)
+    place: torch.Tensor = torch.empty_like(order)
     place[order] = torch.arange(len(order))
     if (first[place[repeated]].exp() - again.exp()).abs().max() > SLACK:
         raise Fault(CHANGES)
+    if given.targets is None:  # only beside the student's code, where nothing is scored
+        raise Fault(NO_TEXT)
     targets = given.targets[order].long()
     nats = -first.double().gather(-1, targets[:, None])[:, 0]
     return (nats.mean() / math.log(2)).item()

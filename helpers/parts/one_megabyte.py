@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,7 +59,7 @@ def count_ngrams(text: bytes, capacity: int) -> dict[str, torch.Tensor]:
 def _counted(data: np.ndarray) -> list[tuple[np.ndarray, ...]]:
     """For each order: the n-grams as whole numbers, sorted; their probabilities, the bits each saves, and counts."""
     counts = np.bincount(data.astype(int), minlength=256) + 0.1
-    orders = [(np.arange(256, dtype=np.uint64), counts / counts.sum(), counts, counts)]
+    orders: list[tuple[np.ndarray, ...]] = [(np.arange(256, dtype=np.uint64), counts / counts.sum(), counts, counts)]
     key = data.copy()
     for k in range(1, ORDERS + 1):
         key = (key[:-1] << np.uint64(8)) | data[k:]
@@ -167,7 +168,7 @@ class ByteTransformer(nn.Module):
     def __init__(self, e: int = 128, h: int = 4, depth: int = 3, t_max: int = 128):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(256, e), nn.Parameter(torch.zeros(t_max, e))
-        settings = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": True}
+        settings: Any = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": True}
         self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(e, h, 4 * e, **settings) for _ in range(depth))
         self.norm = nn.LayerNorm(e)
         nn.init.normal_(self.tokens.weight, std=0.05)
@@ -220,6 +221,7 @@ class Muon:
     def step(self, rate: float) -> None:
         """Change the matrices by their gradients. Queries', keys' and values' matrices are taken one by one."""
         for p, momentum in zip(self.matrices, self.momenta, strict=True):
+            assert p.grad is not None
             momentum.mul_(0.95).add_(p.grad)
             ahead = p.grad + 0.95 * momentum
             rows, columns = p.shape

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -113,6 +115,7 @@ def with_outliers(model: GPT2, features: Sequence[int], factor: float) -> GPT2:
     """
     model = copy.deepcopy(model)
     places = list(features)
+    block: Any
     for block in model.blocks:
         pairs = (block.norm1, block.attention.to_qkv), (block.norm2, block.feed_forward.widen)
         for norm, layer in pairs:
@@ -122,10 +125,14 @@ def with_outliers(model: GPT2, features: Sequence[int], factor: float) -> GPT2:
     return model
 
 
+def _biased(layer: Conv1D, linear: Callable, x: torch.Tensor) -> torch.Tensor:
+    return linear(x, layer.weight.T) + layer.bias
+
+
 def with_linear(model: GPT2, linear: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> GPT2:
     """A copy of a GPT-2 whose blocks compute linear(x, w) where they multiplied x (..., i) with w (o, i)."""
     model = copy.deepcopy(model)
     for layer in model.modules():
         if isinstance(layer, Conv1D):
-            layer.forward = lambda x, layer=layer: linear(x, layer.weight.T) + layer.bias
+            layer.forward = partial(_biased, layer, linear)  # type: ignore[method-assign]
     return model

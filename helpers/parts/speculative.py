@@ -10,6 +10,7 @@ draft's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,9 @@ from torch import nn
 
 from .cache import KeyValueCache
 from .generator import require_prompt
+
+if TYPE_CHECKING:
+    from .gpt2 import GPT2
 
 Model = Callable[[torch.Tensor], torch.Tensor]  # ids (1, t) to logits (1, t, n)
 
@@ -73,7 +77,7 @@ def _round(model, draft, ids, k, generator):
 class FirstBlocks(nn.Module):
     """A GPT-2's first blocks, with its own norm and output layer: a draft that needs no training."""
 
-    def __init__(self, model: nn.Module, depth: int):
+    def __init__(self, model: GPT2, depth: int):
         super().__init__()
         self.model, self.depth = model, depth
 
@@ -117,7 +121,7 @@ class Lookup:
 
 @torch.no_grad()
 def generate_with_lookup(
-    model: nn.Module,
+    model: GPT2,
     ids: torch.Tensor,
     count: int,
     k: int,

@@ -34,7 +34,7 @@ LONG = 9  # tokens that a model may write
 GROUPS, SAMPLES = 16, 8
 TRAIN, HELD_OUT = pairs()
 SEEDS = (0, 1, 2)
-Look = Callable[[nn.Module, int, float], None]
+Look = Callable[..., None]  # of a model, steps and seconds, and what else was measured
 
 
 def new_model(seed: int) -> nn.Module:

@@ -98,9 +98,9 @@ def contexts(found: Dictionary, held: torch.Tensor, ids: torch.Tensor, tokenizer
         most, where = strength.max(dim=1)
         told = []
         for row in most.argsort(descending=True)[:CONTEXTS].tolist():
-            place = where[row].item() + 1
+            place = int(where[row]) + 1
             before = tokenizer.decode(ids[row, max(0, place - BEFORE) : place].tolist())
-            told.append([before, tokenizer.decode([ids[row, place].item()]), round(most[row].item(), 2)])
+            told.append([before, tokenizer.decode([int(ids[row, place])]), round(most[row].item(), 2)])
         samples.append({"feature": number, "present": (strength > 0).float().mean().item(), "contexts": told})
     return samples
 

@@ -7,6 +7,7 @@ the temperature: both ways are measured at two, on modules of the standard libra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -33,10 +34,10 @@ def comparisons() -> Iterator[Comparison]:
     """Both ways at each temperature, with the same random numbers at each call."""
     model, ids = gpt2.load(gpt2_files("pocket_python", say=lambda line: None).folder), prompts()
 
-    def drafted(temperature: float) -> Callable[[], list]:
+    def drafted(temperature: float) -> Callable[[], Any]:
         return lambda: [generate_with_lookup(model, row[None], NEW, K, temperature, seeded()) for row in ids]
 
-    def plain(temperature: float) -> Callable[[], list]:
+    def plain(temperature: float) -> Callable[[], object]:
         return lambda: [gpt2.generate_cached(model, row[None], NEW, temperature, generator=seeded()) for row in ids]
 
     for temperature in TEMPERATURES:

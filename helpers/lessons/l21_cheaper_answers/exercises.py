@@ -410,7 +410,8 @@ class StandIn:
     """A model whose next token depends on the last one: ids (1, t) to logits (1, t, n). It notes how it is called."""
 
     def __init__(self, logits: torch.Tensor, name: str = "model"):
-        self.logits, self.name, self.lengths = logits, name, []
+        self.logits, self.name = logits, name
+        self.lengths: list[int] = []
 
     def __call__(self, ids: Any) -> torch.Tensor:
         if not isinstance(ids, torch.Tensor) or ids.dim() != 2 or len(ids) != 1:
