@@ -676,7 +676,8 @@ plots.diagrams.cache_growing()
 # Write attention for t new positions of a text whose earlier keys and values were kept. In the first call there are
 # none, and `old_k` and `old_v` are None. Append the new keys and values to the old ones. Each new position sees all
 # earlier positions and itself, and none after it. Scores are divided by √d. Return the output, and the keys and values
-# of all s positions: the next call gets them as its old ones. New tensors are created on the device of q.
+# of all s positions: the next call gets them as its old ones. New tensors are created on the device of q. It is for
+# writing, so that no gradient is asked for.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
