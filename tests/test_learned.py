@@ -1,24 +1,23 @@
-"""What a class learned over the course: a page, a table with pseudonyms, and the ideas that most got wrong."""
+"""What a class learned over the course: its page, a table with pseudonyms, and the ideas that most got wrong."""
 
 import csv
 import stat
-from dataclasses import replace
 
 import pytest
 
 from helpers.exercises import load_lesson
 from helpers.exercises.exercise import Recall
+from helpers.grading.errors import GradingError
 from helpers.grading.journal import Journal, JournalEntry
+from helpers.grading.reports import report
 from helpers.grading.reports.learned import (
     COLUMNS,
     FEW,
     expected,
-    learned_page,
     learned_table,
     pseudonym,
     secret_of,
     steps_of,
-    write_learned,
 )
 
 LESSON = load_lesson("03_scaling")
@@ -62,12 +61,6 @@ def test_a_lesson_is_told_before_and_after():
     assert (few.recalled, few.predicted) == (None, None), "a share of four people says nothing about a class"
 
 
-def test_the_page_says_what_was_commonest_and_what_it_does_not_prove():
-    text = learned_page([(LESSON, class_of(1, 5))])
-    assert "5 of 6" in text and PREDICTIONS[0].name in text and "no proof of learning" in text
-    assert "Nothing is graded yet" in learned_page([])
-
-
 def test_the_table_is_tidy_and_holds_no_student(tmp_path):
     secret = secret_of(tmp_path)
     rows = list(csv.DictReader(learned_table([(LESSON, class_of(1, 1))], secret).splitlines()))
@@ -87,11 +80,19 @@ def test_pseudonyms_stay_and_their_secret_is_its_owners_alone(tmp_path):
     assert stat.S_IMODE((tmp_path / "journal" / "pseudonyms.secret").stat().st_mode) == 0o600
 
 
-def test_all_graded_lessons_are_on_one_page(tmp_path):
+def test_the_courses_page_says_what_was_commonest_and_what_it_does_not_prove(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "results", lambda root, lesson: (LESSON, []))
     journal = Journal(tmp_path, LESSON.name)
     with journal.locked():
-        for each in class_of(4, 2):
-            journal.write(replace(each))
-    places = write_learned(tmp_path)
-    assert [path.name for path in places] == ["learned.html", "learned.csv"]
-    assert LESSON.title in places[0].read_text() and len(places[1].read_text().splitlines()) > 20
+        for each in class_of(1, 5):
+            journal.write(each)
+    report.write_course_report(tmp_path)
+    text = (tmp_path / "report" / "index.html").read_text()
+    assert "5 of 6" in text and PREDICTIONS[0].name in text and "no proof of learning" in text
+    assert LESSON.title in text and f'href="{LESSON.name}/index.html"' in text
+    assert len((tmp_path / "report" / "learned.csv").read_text().splitlines()) > 20
+
+
+def test_without_anything_graded_there_is_no_page_of_the_course(tmp_path):
+    with pytest.raises(GradingError, match="Nothing to report"):
+        report.write_course_report(tmp_path)

@@ -1,6 +1,6 @@
 """What a class learned, over the course: what it recalled and expected before each lesson, and what it could do after.
 
-A page and a table from the journals of all lessons. The table is for people who study teaching: one row for each
+From the journals of all lessons, for the course's page, and as a table for people who study teaching: one row for each
 student, lesson and item, with pseudonyms, without names, texts or times.
 """
 
@@ -21,7 +21,6 @@ from helpers.exercises import Lesson, load_lesson
 from helpers.exercises.exercise import Prediction, Recall, lesson_names
 from helpers.grading.csv_tables import as_csv
 from helpers.grading.journal import FOLDER, Journal, JournalEntry
-from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult
 
 SECRET = "pseudonyms.secret"  # beside the journals: the same student has the same pseudonym in every export
@@ -103,22 +102,16 @@ def _choices(records: Iterable[Mapping]) -> dict[str, str]:
     return {name: chosen for record in records for name, chosen in record.get("choices", {}).items()}
 
 
-def write_learned(root: Path) -> list[Path]:
-    """Write report/learned.html and report/learned.csv from the journals of all lessons; returns the paths."""
+def graded_lessons(root: Path) -> list[Graded]:
+    """The lessons with journals, in the course's order."""
     entries = {name: list(Journal(root, name).read().values()) for name in lesson_names()}
-    graded = [(load_lesson(name), of_lesson) for name, of_lesson in entries.items() if of_lesson]
-    places = [root / "report" / "learned.html", root / "report" / "learned.csv"]
-    write_whole(places[0], learned_page(graded))
-    write_whole(places[1], learned_table(graded, secret_of(root)))
-    return places
+    return [(load_lesson(name), of_lesson) for name, of_lesson in entries.items() if of_lesson]
 
 
-def learned_page(graded: Sequence[Graded]) -> str:
-    """The course's page, as standalone HTML. graded: each lesson's journal, in the course's order."""
+def most_missed(graded: Sequence[Graded]) -> list[Expected]:
+    """The questions of all lessons that most of those who answered got wrong, at most MOST."""
     found = [each for lesson, entries in graded for each in expected(lesson, _of(entries))]
-    worst = [each for each in sorted(found, key=lambda each: -each.share) if each.wrong and each.answered >= FEW]
-    steps = [steps_of(lesson, entries) for lesson, entries in graded]
-    return page("learned.html.j2", steps=steps, worst=worst[:MOST], few=FEW, recall=Recall)
+    return [each for each in sorted(found, key=lambda each: -each.share) if each.wrong and each.answered >= FEW][:MOST]
 
 
 def steps_of(lesson: Lesson, entries: Sequence[JournalEntry]) -> LessonSteps:
@@ -154,18 +147,8 @@ def _rows(lesson: Lesson, entry: JournalEntry, secret: bytes) -> Iterator[tuple]
         if "choices" not in record:
             slugs = " ".join(mistake["slug"] for mistake in record["mistakes"])
             right = str(int(record["points"] == record["out_of"]))
-            yield (
-                *first,
-                DONE,
-                record["exercise"],
-                "",
-                "",
-                "",
-                right,
-                f"{record['points']:g}",
-                f"{record['out_of']:g}",
-                slugs,
-            )
+            points = (f"{record[name]:g}" for name in ("points", "out_of"))
+            yield (*first, DONE, record["exercise"], "", "", "", right, *points, slugs)
 
 
 def pseudonym(student: str, secret: bytes) -> str:

@@ -12,7 +12,6 @@ from shlex import quote
 from helpers.check_log import Result
 from helpers.course import write_whole
 from helpers.exercises import Lesson
-from helpers.exercises.exercise import lesson_names
 from helpers.grading.csv_tables import BadTable, as_csv
 from helpers.grading.errors import GradingError
 from helpers.grading.judging import NEEDS_REVIEW
@@ -21,7 +20,15 @@ from helpers.grading.reports.attempts import attempts, read_logs
 from helpers.grading.reports.class_summary import mistakes_of, summarize
 from helpers.grading.reports.comments import Comments, read_comments
 from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
-from helpers.grading.reports.learned import expected_wrongly, write_learned
+from helpers.grading.reports.learned import (
+    FEW,
+    expected_wrongly,
+    graded_lessons,
+    learned_table,
+    most_missed,
+    secret_of,
+    steps_of,
+)
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.submissions.roster import Student, missing_students, roster_files
@@ -46,18 +53,24 @@ def write_report(root: Path, lesson: str) -> None:
     write_whole(folder / "mistakes.csv", mistakes_table(exercises, students))
     print(predictions_text(exercises, students), end="")
     print(f"Wrote {folder.relative_to(root)}/index.html, and beside it slide.html, marks.csv and mistakes.csv")
-    print(f"Wrote {' and '.join(str(path.relative_to(root)) for path in write_learned(root))}, of all lessons")
 
 
 def write_course_report(root: Path) -> None:
-    """Write report/index.html on all lessons. Raises GradingError when nothing was graded yet."""
-    graded = {name: students for name in lesson_names() if (students := results(root, name)[1])}
+    """Write report/index.html and learned.csv on all lessons. Raises GradingError when nothing was graded yet."""
+    graded = graded_lessons(root)
     if not graded:
         raise GradingError("Nothing to report: no submission is graded. make grade LESSON=NN_topic")
-    lessons = [(name, len(students)) for name, students in graded.items()]
-    about = {"items": item_statistics(graded), "several": True, "smallest_class": SMALLEST_CLASS}
-    write_whole(root / "report" / "index.html", page("course.html.j2", lessons=lessons, **about))
-    print("Wrote report/index.html")
+    about = {
+        "steps": [steps_of(lesson, entries) for lesson, entries in graded],
+        "missed": most_missed(graded),
+        "few": FEW,
+        "items": item_statistics({lesson.name: results(root, lesson.name)[1] for lesson, _ in graded}),
+        "several": True,
+        "smallest_class": SMALLEST_CLASS,
+    }
+    write_whole(root / "report" / "index.html", page("course.html.j2", **about))
+    write_whole(root / "report" / "learned.csv", learned_table(graded, secret_of(root)))
+    print("Wrote report/index.html, and beside it learned.csv")
 
 
 def slide_page(lesson: Lesson, students: Sequence[StudentResult]) -> str:
