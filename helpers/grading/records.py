@@ -23,17 +23,8 @@ from helpers.notebooks import exercise_of, grade_id
 from helpers.text import number
 
 PREDICTED = "predicted"  # the state in the record of a prediction
-AS_IT_IS = (
-    "exercise",
-    "state",
-    "points",
-    "out_of",
-    "says",
-    "note",
-    "printed",
-    "lines_printed",
-    "score",
-)  # of a verdict
+# Of a verdict
+AS_IT_IS = ("exercise", "state", "points", "out_of", "says", "note", "printed", "lines_printed", "score")
 
 
 def record(judged: JudgedExercise, on_shipped_key: Answer | None = None) -> dict:

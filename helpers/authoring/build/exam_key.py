@@ -34,8 +34,8 @@ def make_exam_key(
 
     An earlier one is set aside (`set_aside`). pool: how many seeds. progress: called with how many of them are
     done, and of how many. text: of a lesson with an open task, what to score on, which nobody has seen; without it, the
-    part of the manual that is held back. Submissions that were graded with an earlier key keep their marks until they are graded
-    again.
+    part of the manual that is held back. Submissions that were graded with an earlier key keep their marks until they
+    are graded again.
     """
     (source,) = sources([lesson])
     path = exam_key_path(lesson, root)

@@ -24,6 +24,7 @@ from helpers.checking.judge.partly_right import NUMBERS_WRONG
 from helpers.checking.judge.verdicts import Verdict, judge
 from helpers.checking.read.cell_scan import scan_cell
 from helpers.checking.run.answers import RAISED, Answer
+from helpers.checking.run.isolation import import_what_is_late
 
 SECONDS = 4  # of processor time that a mutant has for all its probes: changed loops may never end
 
@@ -62,6 +63,7 @@ def judged_mutants(
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("mutants run in the main thread: their time limit is kept by a signal")
+    import_what_is_late()  # half imported, where a time limit ends a mutant, it would break those that come after
     answers, cells = Answers(source), source.cells()
     equivalent = {(e.exercise, e.old, e.new) for e in source.variants(EquivalentMutant)}
     for exercise in source.lesson:

@@ -29,11 +29,11 @@ def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> tuple[int, 
     count, messages = 0, []
     for submission in submissions:
         flags = list(submission.flags)
-        place = folder / submission.student.id / lesson
-        copied = _copy(submission, place, lesson, flags)
+        own = folder / submission.student.id / lesson
+        copied = _copy(submission, own, lesson, flags)
         count += copied
         if copied and submission.weights is not None:
-            _copy_weights(submission.weights, place / FILE, flags)
+            _copy_weights(submission.weights, own / FILE, flags)
         messages += [f"{plain(submission.student.id)}: {plain(flag)}" for flag in flags]
     return count, [*messages, *map(plain, left_out)]
 
