@@ -16,7 +16,7 @@ from conftest import FIRST, answer_notebook, solved
 from graded import FULL, OUT_OF, batch, copied
 from gradescope_container import Container, why_not
 
-from helpers.authoring import demo_class
+from helpers.authoring import demo_class, gradescope_zip
 from helpers.authoring.build.lesson_source import ROOT, sources
 from helpers.authoring.gradescope_zip import make_gradescope_zip
 from helpers.authoring.publish.student_zip import bundled_files
@@ -115,6 +115,14 @@ def test_the_zip_has_its_scripts_at_the_root_and_is_for_its_owner_alone(archive)
     assert not [name for name in names if name.startswith(("course/helpers/authoring", "course/tests"))]
     assert {name.split("/")[2] for name in names if name.startswith("course/solutions/")} == {FIRST}
     assert archive.stat().st_size < 30 << 20
+
+
+def test_an_open_tasks_zip_has_the_weights_of_the_reference():
+    files = gradescope_zip.autograder_files("22_your_own", "visible")
+    assert "course/solutions/22_your_own/weights.safetensors" in files
+    assert not [
+        name for name in gradescope_zip.autograder_files(FIRST, "visible") if name.endswith("/weights.safetensors")
+    ]
 
 
 def test_students_get_none_of_it():

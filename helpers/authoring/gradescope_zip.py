@@ -13,6 +13,7 @@ from pathlib import Path
 
 from helpers.authoring.publish.student_zip import committed, last_commit
 from helpers.course import ROOT, written_whole
+from helpers.exercises.open_task import FILE
 from helpers.grading.exam import exam_key_path, load_exam_key
 from helpers.grading.gradescope.results import VISIBILITIES
 
@@ -48,7 +49,7 @@ def make_gradescope_zip(lesson: str, root: Path, visibility: str = VISIBILITIES[
 
 def autograder_files(lesson: str, visibility: str, course: Path = ROOT) -> dict[str, bytes]:
     """The autograder without a key, by name: its two scripts and its settings at the top, the course in a folder."""
-    own = (f"notebooks/{lesson}/{lesson}.ipynb", f"solutions/{lesson}/{lesson}.ipynb")
+    own = (f"notebooks/{lesson}/{lesson}.ipynb", *(f"solutions/{lesson}/{name}" for name in (f"{lesson}.ipynb", FILE)))
     found = {name: data for name, data in committed(course, *PLACES, *own).items() if not name.startswith(NOT_NEEDED)}
     scripts = {name.removeprefix(SCRIPTS): data for name, data in found.items() if name.startswith(SCRIPTS)}
     files = {f"{COURSE}{name}": data for name, data in found.items() if not name.startswith(SCRIPTS)}
