@@ -230,12 +230,11 @@ def shared(container, task, given, detail):
     return pickle.loads((place / "found").read_bytes())
 
 
-# Other than behind walls, and harmless; site/instructors-attacks.md tells of each: the list of processes is seen, and a
-# disk is filled until the time is over. (mark as deserved, others' marks, what is told, a leak, a socket reached)
-REACHES = {
-    "for-the-next-exercise": (False, True, False, True, False),
-    "fills-every-folder": (False, True, False, False, False),
-}
+# Other than behind walls, and harmless; site/instructors-attacks.md tells of each: the list of processes is seen.
+# (mark as deserved, others' marks, what is told, a leak, a socket reached)
+REACHES = {"for-the-next-exercise": (False, True, False, True, False)}
+# Nothing limits a disk there: how much is written before the time is over depends on the machine.
+FILL_THE_DISK = {"fills-every-folder", "fills-the-disk"}
 
 
 @pytest.mark.deep
@@ -256,7 +255,9 @@ def test_attacks_earn_no_more_there_than_behind_walls(container):
             for name in works[attack.slug][2] - {attack.exercise}
         )
         told = own.earned == (0 if attack.earns == NOTHING else points)
-        if not (earned and others and told) or LEAK in hostile.said(executed) or visited:
+        if attack.slug in FILL_THE_DISK:
+            assert others and not visited
+        elif not (earned and others and told) or LEAK in hostile.said(executed) or visited:
             seen[attack.slug] = (earned, others, told, LEAK in hostile.said(executed), visited)
     assert seen == REACHES
 

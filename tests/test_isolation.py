@@ -53,7 +53,8 @@ def one(exercise=RAW, own=RIGHT_ANSWER):
     "name", [FIRST, *(pytest.param(n, marks=pytest.mark.slow) for n in lesson_names() if n != FIRST)]
 )
 def test_the_solutions_of_a_lesson_are_right_one_by_one(name):
-    lesson, key = load_lesson(name), load_key(load_lesson(name), shipped_path(name), "")
+    (source,) = sources([name])
+    lesson, key = source.lesson, load_key(source.lesson, shipped_path(name), "")
     for exercise in lesson:
         program = sliced(exercise, solved(name)[exercise.name], lesson=lesson)
         answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)

@@ -108,8 +108,9 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
         return not_started(exercise, scan.elsewhere)
     if key.released and scan.program == key.released:
         return _without_points(exercise, AS_GIVEN, scan.elsewhere or NOT_CHANGED)
-    if scan.stub:
-        return no_answer(exercise, UNWRITTEN)
+    if scan.stub:  # an open task without a text or a file stops before the stub does
+        nothing = exercise.open_task and all(o.state != ANSWERED for o in outcomes.values())
+        return not_started(exercise, scan.elsewhere) if nothing else no_answer(exercise, UNWRITTEN)
     shortcut = scan.shortcut or next((o.says for o in outcomes.values() if o.state == FORBIDDEN), "")
     if shortcut:
         verdict = _without_points(exercise, NOT_ALLOWED, shortcut, waits=True)
