@@ -35,10 +35,12 @@ def three_losses() -> Sheet:
 def _panel(sheet: Sheet, y: float, title: str, answers: list[tuple[list[str], str, str]]) -> float:
     """A title, and a row of tokens for each answer, with words behind it. Returns where the next panel begins."""
     sheet.text(8, y, title, SMALL, "start", soft=True)
-    wide = 25
+    first, wide = 32, 25  # the first cell holds a longer word
     for place, (tokens, kind, words) in enumerate(answers):
         top = y + 12 + ROW * place
-        sheet.cells(8, top, [QUESTION + tokens], [["plain"] * len(QUESTION) + [kind] * len(tokens)], wide, 22)
+        row = QUESTION[1:] + tokens
+        sheet.cells(8, top, [QUESTION[:1]], [["plain"]], first, 22)
+        sheet.cells(8 + first, top, [row], [["plain"] * (len(QUESTION) - 1) + [kind] * len(tokens)], wide, 22)
         if words:
-            sheet.text(14 + wide * (len(QUESTION) + len(tokens)), top + 11, words, SMALL, "start")
+            sheet.text(14 + first + wide * len(row), top + 11, words, SMALL, "start")
     return y + 12 + ROW * len(answers) + 22
