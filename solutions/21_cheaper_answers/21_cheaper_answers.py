@@ -13,9 +13,10 @@
 # so a memory that delivers 100 GB a second cannot write more than 100/16 ≈ 6 tokens a second, however fast the
 # processor is. What can be saved, and what does it change?
 #
-# There are three ways. **Quantisation** stores each weight in fewer bits, and changes the model a little; you will see
-# how little. A smaller **cache** leaves less to read beside the weights. **Speculative decoding** reads the weights
-# less often, and a proof of two lines shows that the distribution of the text stays the same.
+# For a single text, this lesson has three ways. **Quantisation** stores each weight in fewer bits, and changes the
+# model; you will measure by how much. A smaller **cache** leaves less to read beside the weights. **Speculative
+# decoding** reads the weights less often, and a proof of two lines shows that the distribution of the text stays the
+# same.
 #
 # | | |
 # |---|---|
@@ -145,8 +146,8 @@ def quantize(w, bits, group=None):
 check(quantize)
 
 # %% [markdown]
-# A group of 4-bit integers saves nothing while each integer takes a byte. So two are stored in one byte, each in a
-# half, a **nibble**.
+# As long as each 4-bit integer takes a whole byte, nothing is saved. So two are stored in one byte, each in a half, a
+# **nibble**.
 
 # %% [markdown]
 # <div class="card">
@@ -231,10 +232,10 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 # </div>
 #
 # **A scale for each row costs next to nothing and gains most.** Groups of 32 lower the loss again with the same
-# number of bits, but their half a bit for each weight could have been spent otherwise: by size, their line crosses
-# that of rows. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323)
-# (Frantar et al., 2022) rounds one column after another, and changes the columns that are still to come so
-# that the layer's outputs stay nearly the same.
+# number of bits, but their half a bit for each weight costs about as much as it gains: at equal size neither is
+# clearly better here. What is left of the loss can be lowered further: [GPTQ](https://arxiv.org/abs/2210.17323)
+# (Frantar et al., 2022) rounds one column after another, and changes the columns that are still to come so that the
+# layer's outputs stay nearly the same.
 
 # %% [markdown]
 # ## Products of integers
@@ -332,8 +333,8 @@ check.prediction("lost_features", lost_features)
 
 # %% [markdown]
 # **LLM.int8()**, the method of the same paper (section 3.2), cuts each product in two. Features in which any vector
-# has a magnitude of 6 or more are multiplied in full precision, with the weights that read them. All others go
-# through 8 bits.
+# has a magnitude of 6 or more are multiplied in 16 bits, with the weights that read them. All others go through 8
+# bits.
 
 # %% [markdown]
 # <div class="card">
@@ -389,10 +390,10 @@ for name, linear in ways.items():
     print(f"{name:>22}  {found[0]:11.4f}  {found[1]:20.4f}")
 
 # %% [markdown]
-# **Outlier features make 8 bits expensive through the activations, and the split repairs it.** Both columns begin with
-# the same function; only the sizes of two features differ. Here the loss is small, for two features of a small model;
-# [Measured further](../../site/further.md#lesson-21) has larger outliers. That large models have them is the paper's
-# finding.
+# **What outlier features cost comes nearly all from the activations, and the split recovers it.** Both columns begin
+# with the same function; only the sizes of two features differ. Here the loss is small, for two features of a small
+# model; [Measured further](../../site/further.md#lesson-21) has larger outliers. That large models have them is the
+# paper's finding.
 
 # %% [markdown]
 # ## The other half: the cache
@@ -499,7 +500,7 @@ plots.diagrams.speculative_round()
 #
 # The cell returns `keep`, the chance with which each token is kept if the draft proposes it, and `rest`, the
 # probabilities from which a token is drawn after a refusal. With them the text is not distributed as the model's. Fix
-# it. There may be any number of leading axes. `keep` is 1 where q is 0. If the whole distributions agree, nothing is
+# it. There may be any number of leading axes. `keep` is 1 where q is 0. If p equals q at every token, nothing is
 # refused, and `rest` is p.
 #
 # <details><summary>Hint 1: add it up</summary>
@@ -537,13 +538,15 @@ def accept(p, q):
 check(accept)
 
 # %% [markdown]
-# **Why this is exact.** The token x is proposed and kept with probability $q(x) \min(1, p(x)/q(x)) = \min(p(x), q(x))$.
-# Something is refused with probability $1 - \sum_x \min(p(x), q(x)) = \sum_x \max(p(x) - q(x), 0)$, which is the sum by
-# which `rest` was divided, so that x is drawn after a refusal with probability $\max(p(x) - q(x), 0)$. In all:
+# **Why this is exact.** The token x is proposed and kept with probability $q(x) \min(1, p(x)/q(x)) = \min(p(x),
+# q(x))$. Something is refused with probability $1 - \sum_x \min(p(x), q(x)) = \sum_x \max(p(x) - q(x), 0)$, which is
+# the sum by which `rest` was divided, so that a refusal followed by x has the probability $\max(p(x) - q(x), 0)$. In
+# all:
 #
 # $$\min(p(x), q(x)) + \max(p(x) - q(x), 0) = p(x) .$$
 #
-# With a vocabulary of eight tokens all cases can be added up:
+# This holds at each place, given the tokens before it, and so for the whole text. With a vocabulary of eight tokens
+# all cases can be added up:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
 generator = torch.Generator().manual_seed(3)
@@ -749,7 +752,7 @@ print("prompt lookup:", ", ".join(f"{per_pass['prompt lookup', k]:.1f}" for k in
 
 # %%
 costs = {"4 bits, multiplied as float32": ("4 bits", 1.0),
-         "4 bits, if only the bits read count": ("4 bits", 4.5 / 32),
+         "4 bits, counting block weights only": ("4 bits", 4.5 / 32),
          "first two blocks": ("first two blocks", 0.5),
          "prompt lookup": ("prompt lookup", 0.0)}
 print(f"k = 4{'':>30}     c  tokens per pass  cost of a token")
@@ -758,9 +761,10 @@ for name, (draft, c) in costs.items():
     print(f"{name:>35}  {c:4.2f}  {tokens:15.1f}  {(1 + 4 * c) / tokens:15.2f}")
 
 # %% [markdown]
-# **A draft pays only if a token costs less than 1.** On this CPU the draft in 4 bits is a loss: with k = 4 a round
-# costs 5 passes. It would pay where reading decides. What a lookup gains at lower temperatures is in [Measured
-# further](../../site/further.md#lesson-21), and in seconds in `make bench`.
+# **A draft pays only if a token costs less than 1.** By this count the draft in 4 bits is a loss on this CPU: with k
+# = 4 a round costs 5 passes. It would pay on hardware that spends most of its time reading weights. What a lookup
+# gains at lower temperatures is in [Measured further](../../site/further.md#lesson-21), and in seconds in `make
+# bench`.
 
 # %% [markdown]
 # ## What you can do now

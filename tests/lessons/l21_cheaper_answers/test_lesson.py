@@ -213,7 +213,7 @@ def test_the_best_draft_is_a_loss_where_it_costs_a_pass():
     text = printed(SOURCE, "costs = {")
     cost = {name: float(value) for name, value in re.findall(r"^ *(\S[\w ,]+?)  .* ([\d.]+)$", text, flags=re.M)}
     assert cost["4 bits, multiplied as float32"] > 1 > cost["prompt lookup"]
-    assert cost["4 bits, if only the bits read count"] < cost["prompt lookup"]
+    assert cost["4 bits, counting block weights only"] < cost["prompt lookup"]
     assert cost["first two blocks"] > 1
 
 
