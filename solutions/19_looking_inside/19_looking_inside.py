@@ -15,7 +15,8 @@
 # A map of attention weights suggests an answer: one head looks at exactly the right place. But a map shows where a
 # head looks, not what the output owes to it. This lesson trains a very small model that copies, and works through the
 # instruments of **mechanistic interpretability** on it: ablation, direct attribution, activation patching, path
-# patching. Each corrects the one before. Then they are tried on a GPT-2, and at the end they reach their limit.
+# patching. Each corrects the one before. Patching is then tried on a small GPT-2, and at the end all of them reach a
+# limit.
 #
 # | | |
 # |---|---|
@@ -198,9 +199,9 @@ for name, heads in cases.items():
 print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# In this model the two choices agree, so the effects are not due to unusual zeros. And one map was not enough:
-# without its head, 93 % of the tokens are still right. The surprise is layer 0. Its heads do not look at the answer,
-# yet without them few answers are right. The loss is far above that of a guess: wrong tokens get high probabilities.
+# In this model the two choices agree, so the effects are not peculiar to zeros. And one map was not enough: without
+# its head, 93 % of the tokens are still right. The surprise is layer 0. Its heads do not look at the answer, yet
+# without them few answers are right. The loss is far worse than that of a guess: the model is confidently wrong.
 #
 # An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
 # well.
@@ -368,7 +369,7 @@ plots.diagrams.induction_circuit()
 #
 # **Activation patching** runs the corrupted text, but replaces one activation by its value in the clean run. If the
 # right answer comes back, the answer depends on what that activation carried. Unlike an ablation it asks what is
-# *sufficient* to bring the answer back, and the difference between the texts defines the information traced. (Other
+# *sufficient* to bring the answer back, and one traces exactly the information in which the texts differ. (Other
 # names are causal mediation analysis, [Vig et al., 2020](https://arxiv.org/abs/2004.12265), and causal tracing, [Meng
 # et al., 2022](https://arxiv.org/abs/2202.05262).)
 
@@ -490,16 +491,16 @@ check.prediction("patch_place", patch_place)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each cell is one run of 64 corrupted texts: the share of the lost logit that comes back when
-# that head is patched at that position. Hatched cells are exactly 0. Those of layer 1 are so by construction: it is
-# the last, and what it writes elsewhere cannot reach position 34. So is all before position 10, where the texts are
-# equal.
+# **How to read it.** Each cell with a number is one run of 64 corrupted texts: the share of the lost logit that comes
+# back when that head is patched at that position. Hatched cells are exactly 0: before position 10 the texts are equal,
+# and what layer 1, the last, writes elsewhere cannot reach position 34.
 #
 # </div>
 #
-# The hypothesis holds at both of its positions. At position 11, two heads of layer 0 carry nearly all that is missing,
-# and they have the highest previous-token scores. At every other position from 10 on, layer 0 brings back next to
-# nothing, also at the token that was replaced. At position 34, all heads of layer 1 deliver a part of the answer.
+# The hypothesis holds at both of its positions. At position 11, two heads of layer 0 carry nearly all that is
+# missing, and they have the highest previous-token scores. At every other position from 10 on, layer 0 brings back
+# next to nothing, also at the token that was replaced. At position 34, all heads of layer 1 deliver a part of the
+# answer. Their shares add up to more than 1, because the last norm is not linear.
 #
 # ## Patch one path
 #
@@ -571,8 +572,8 @@ for pair in ([1, 3], [0, 2]):
 
 # %% [markdown]
 # What layer 0 knows reaches the answer through the keys of layer 1, and hardly through anything else. Heads 1 and 3
-# are also needed: without both, most answers are wrong; without the other two, 99 % are right. For this place in the
-# text, interventions support every link of the circuit.
+# are also needed: without both, most answers are wrong; without the other two, 99 % are right. Interventions support
+# the links that these two texts can test. That layer 1 copies B's value they cannot show: B is the same in both.
 #
 # One model may be an accident. The same measurements for four more, and a control: does copying need two layers at
 # all?
@@ -704,16 +705,16 @@ print(f"random matrices: {chance:.3f}, and 1/√e = {1 / math.sqrt(64):.3f}")
 #
 # </div>
 #
-# The weights rank the heads as path patching does: the keys read heads 1 and 3 most. But they do not agree on the
-# rest. Heads 0 and 2 are also clearly above chance for the keys, and patching them brings back little. The
-# score says what a head *could* read, not what passes on real texts. It suggests what to patch.
+# The weights rank the heads as path patching does: the keys read heads 1 and 3 most. But the sizes differ: heads 0
+# and 2 are also clearly above chance for the keys, and patching them brings back little. The score says what a head
+# *could* read, not what passes on real texts. It suggests what to patch.
 #
 # ## A model that was not built for this
 #
 # The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) writes Python. It has four blocks of six heads, and
 # feed-forward networks. After `def left(line, …` it expects `line` again in the next `def left(`. Which heads did
-# that? The corrupted text has `name` in place of `line`. The measure is the **logit difference** between the two: it
-# ignores what is added to all logits alike, as a softmax does. `patch_every_head` patches each head at all positions,
+# that? The corrupted text has `name` in place of `line`. The measure is the **logit difference** between the two:
+# like a softmax, it ignores what is added to all logits alike. `patch_every_head` patches each head at all positions,
 # as `patched` did at one.
 
 # %%
@@ -898,9 +899,9 @@ plt.show()
 # </div>
 #
 # Features that are always present leave room for only two. Features that are rarely present are kept, all five, at
-# angles that are not right: they disturb each other, but seldom occur together. This is **superposition**. It means
-# that neither a component of a hidden state nor a head need be about one thing, and that taking a head apart may be
-# the wrong cut.
+# angles other than right ones: they disturb each other, but seldom occur together. This is **superposition**. It
+# means that neither a component of a hidden state nor a head need be about one thing, and that heads may be the wrong
+# parts to take.
 #
 # If directions outnumber dimensions, look for the directions. A **sparse autoencoder** ([Bricken et al.,
 # 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html)) learns a dictionary of k > e features
@@ -1003,7 +1004,7 @@ for number in (1, 24, 33, 35, 21):
 # | instrument | its question | its verdict here | its blind spot |
 # |---|---|---|---|
 # | attention map | where does a head look? | four heads look at the answer | what the output owes to them |
-# | ablation | what is needed? | layer 0; no single head of layer 1 | work that others do as well |
+# | ablation | what is needed? | layer 0; not the head of the map | work that others do as well |
 # | attribution | what is added directly? | layer 1 writes the answer | what acts through other parts |
 # | activation patching | which activation restores it? | two heads of layer 0, at B | what both texts share |
 # | path patching | through which input? | the keys | paths that you did not try |
@@ -1033,7 +1034,7 @@ for number in (1, 24, 33, 35, 21):
 #
 # </details>
 #
-# What all nineteen lessons have built is on one page: [the end of the course](../../site/end.md).
+# What the lessons have built is on one page: [the end of the course](../../site/end.md).
 #
 # **Further reading**
 #

@@ -9,13 +9,14 @@
 #
 # *Change what the loss looks at*
 #
-# A language model continues a text. Asked a question, it may well continue with another question. How does it come to
-# answer, and to answer well? The model stays the same. What changes is the loss, three times: it looks at the answer
-# only, then at which of two answers is better, then at whether a program calls the answer right.
+# A language model continues a text. Given a question, it may continue with anything that could follow one. How does
+# it come to answer, and to answer well? The model stays the same. What changes is the loss, and who judges the
+# answers. The loss looks at the answer only, then at which of two answers is better, then at whether a program calls
+# the answer right.
 #
 # | | |
 # |---|---|
-# | **You will build** | a loss on answers, a packed row of dialogues, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a loss |
+# | **You will build** | a packed row of dialogues, the log-probability of an answer, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a loss on answers |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for about a minute, in five cells |
@@ -100,9 +101,9 @@ for row in write_answers(on_text, lone_user, 12, sums.END, generator=generator):
     print("<user> continues with:", sums.text_of(row.tolist()))
 
 # %% [markdown]
-# **Given `<user>` alone, it makes up a question and an answer.** That is what it was trained for: to it, questions and
-# answers are the same text. But the digits of a question are random. No model can predict them, and yet they are in the
-# loss, and in the gradient.
+# **Given `<user>` alone, it makes up a question and an answer.** That is what it was trained for: to it, questions
+# and answers are the same text. But the digits of a question are random. No model can do much better than guess them,
+# and yet they are in the loss, and in the gradient.
 
 # %% tags=["hide-input"]
 with torch.no_grad():
@@ -113,7 +114,7 @@ for name, part in parts.items():
     print(f"{name:>8}: {share:.0%} of the loss")
 
 # %% [markdown]
-# Most of the loss comes from questions. Training on dialogues of this kind is **instruction tuning**, and it usually
+# Most of the loss comes from questions. Training on dialogues of this kind is **instruction tuning**, and it often
 # has a **loss mask**: only the answer's tokens count. The model reads the question but is not trained to predict it.
 
 # %% [markdown]
@@ -122,8 +123,8 @@ for name, part in parts.items():
 # **Exercise 1 · `answer_loss`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
 # The mean cross-entropy of the answers' tokens. Logits at position i predict token i + 1. `is_answer` says of each
-# token whether it belongs to an answer: `<end>` included, `<answer>` not; the first token of a row never does. All
-# tokens that count weigh alike, whatever row they are in. Find the bug and fix it.
+# token whether it belongs to an answer: `<end>` included, `<answer>` not; the first token of a row is never part of
+# an answer. All tokens that count weigh alike, whatever row they are in. Find the bug and fix it.
 #
 # <details><summary>Hint 1: one row by hand</summary>
 #
@@ -188,8 +189,9 @@ print("whole text:  ", measure(on_text))
 print("answers only:", measure(on_answers))
 
 # %% [markdown]
-# **Exact match** is the instrument of this lesson: one sampled answer to each held-out question, and the share that is
-# exactly the sum. Here are three seeds, from a recorded run of the same recipe with other random numbers:
+# **Exact match** is the instrument of this lesson: one sampled answer to each held-out question, and the share that
+# is exactly the sum. Here are three seeds, from a recorded run of the same recipe with other random numbers, so that
+# its models differ from yours:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
@@ -286,8 +288,8 @@ print(f"packed or alone, largest difference of a logit: {largest:.5f}")
 # ## Which of two answers is better
 #
 # Demonstrations tell the model to hedge as often as the demonstrators do. To judge answers is easier than to write
-# better ones. In **preference** data somebody says which of two answers to the same question is better. What is
-# compared are probabilities of whole answers.
+# better ones. In **preference** data somebody says which of two answers to the same question is better. The loss
+# compares the probabilities of whole answers.
 
 # %% [markdown]
 # <div class="card">
@@ -372,9 +374,9 @@ def preference_loss(chosen, rejected, chosen_reference, rejected_reference, beta
 check(preference_loss)
 
 # %% [markdown]
-# To make pairs, the model answers 300 questions eight times each, and a program is the judge. Where one of the eight is
-# exactly the sum and another is not, they are a pair. For every question, the first of each kind is taken. β is 1, not
-# the default 0.1: a pair then stops pulling once its margin is a few nats.
+# To make pairs, the model answers 300 questions eight times each, and a program is the judge. A right answer and a
+# wrong one to the same question form a pair. For every question, the first of each kind is taken. β is 1, not the
+# default 0.1: a pair then stops pulling once its margin is a few nats.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -453,9 +455,11 @@ plt.show()
 #
 # </div>
 #
-# **The preference removes most of the hedging that imitation had learned.** But so does the control, which never sees a
-# rejected answer, and on average it ends ahead in exact match. Here the chosen answers are perfect, and perfect answers
-# can be imitated. A preference says more where the chosen answer is only the better of two.
+# **The preference removes most of the hedging that imitation had learned.** But so does the control, which never sees
+# a rejected answer, and on average it ends ahead in exact match. Here the chosen answers are perfect, and perfect
+# answers can be imitated. So the gain comes from the judge's selection and not from the loss of DPO; with three
+# seeds, their order in exact match is not settled. Preferences are meant for cases where no perfect answer is at
+# hand. This lesson does not test one.
 #
 # ## Whether a program says that it is right
 #
@@ -537,9 +541,9 @@ all_right = "C"
 # **Exercise 6 · `advantages`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Subtract from each reward the mean of its group, and divide by the group's standard deviation: the root of the mean
-# squared distance from the mean. For that mean, divide by the group's size, not size − 1. A group is a row. Where all
-# rewards of a group are equal, whatever they are, its advantages are 0. Add nothing to the deviation. There may be one
-# sample per question.
+# squared distance from the mean. For the mean of the squares, divide by the group's size, not size − 1. A group is a
+# row. Where all rewards of a group are equal, whatever they are, its advantages are 0. Add nothing to the deviation.
+# There may be one sample per question.
 #
 # <details><summary>Hint 1: a group without spread</summary>
 #
@@ -599,8 +603,8 @@ check.prediction("all_right", all_right)
 # **Exercise 7 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
 #
 # Write this loss: average over the tokens of each answer, then over the answers. You get log-probabilities of tokens,
-# an advantage for each answer, and which tokens belong to the answer; every answer has at least one. The other
-# positions hold finite numbers, which do not count.
+# an advantage for each answer, and which tokens belong to the answer; every answer has at least one. All inputs (b,
+# t) are aligned already: shift nothing. The other positions hold log-probabilities, which do not count.
 #
 # <details><summary>Hint 1: from logarithms</summary>
 #
@@ -684,10 +688,10 @@ for name, part in {"the start": "answer", **names}.items():
 # </div>
 #
 # **The reward removes nearly all of the hedging, which demonstrations keep teaching.** Beyond the start it needs no
-# written answer, only questions and a program. In the run above exact match rose from 26% to 40%. The sum is named in
-# 41%, hardly more than before: most of the gain is lost hedging. Adding itself is learned faster from demonstrations,
-# as greedy decoding shows with each seed. A demonstration names the right token at each place; a reward is one bit for
-# a whole answer.
+# written answer, only questions and a program. In the run above exact match rises by about half. The right sum is
+# named hardly more often than before: most of the gain comes from hedging less. Adding itself is learned faster from
+# demonstrations, as greedy decoding shows with each seed. A demonstration names the right token at each place; a
+# reward is one bit for a whole answer.
 #
 # ## A reward with a hole
 #
@@ -764,8 +768,8 @@ check.prediction("hole", hole)
 # </details>
 # <details><summary>2. Would the KL penalty have closed the hole?</summary>
 #
-# It makes each step away from the start cost something, so it slows and limits the hacking. The answer that is paid
-# best stays the hedged one. To close the hole, change the reward.
+# It makes each step away from the start cost something, so it slows and limits the hacking. A second guess still
+# never costs reward, and often earns some. To close the hole, change the reward.
 #
 # </details>
 #
@@ -774,7 +778,8 @@ check.prediction("hole", hole)
 # - **[Shao et al., *DeepSeekMath*, 2024](https://arxiv.org/abs/2402.03300)**, section 4.1: advantages from groups; section
 #   5.2 sees all three of this lesson's losses as one.
 # - [Ouyang et al., *Training language models to follow instructions with human feedback*,
-#   2022](https://arxiv.org/abs/2203.02155), section 3: demonstrations, comparisons, and a reward model in place of DPO.
+#   2022](https://arxiv.org/abs/2203.02155), section 3: demonstrations, comparisons, and a reward model, where this
+#   lesson uses DPO.
 # - [Rafailov et al., *Direct preference optimization*, 2023](https://arxiv.org/abs/2305.18290), section 4: why the
 #   reference appears in the loss.
 # - [Liu et al., *Understanding R1-Zero-like training*, 2025](https://arxiv.org/abs/2503.20783): what the division by the

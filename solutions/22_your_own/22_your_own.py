@@ -13,8 +13,9 @@
 # notebook that defines `Model`, and a file of weights of at most 1,000,000 bytes. The exam asks your model for the
 # next byte of a text that no student has seen, and counts [bits per byte](../../site/glossary.md#bits-per-byte).
 #
-# A transformer is the obvious choice. Trained for half a minute, it loses to a program that packs files. More
-# training helps, and so does a much older idea. Bytes and minutes are a budget, and the lesson is about spending it.
+# A transformer is the obvious choice. Trained for half a minute, it loses to a program that packs files. A larger
+# model and more training help, and so does a much older idea. Bytes and minutes are a budget, and the lesson is about
+# spending it.
 #
 # | | |
 # |---|---|
@@ -52,8 +53,8 @@ torch.set_num_threads(1)    # as in the exam
 #
 # The text is the prose of Python's reference manual, which is on every machine. It has three parts: one to **train**
 # on, one for scores at **home**, and one that is **held back**. `contexts_of` cuts contexts of 256 bytes out of a
-# part, with the byte that follows each. The first model is a small transformer, the second a table of n-grams: the
-# n-grams of up to seven bytes that occur in the training part, with their probabilities.
+# part, with the byte that follows each. The first model is a small transformer, the second a table of n-grams:
+# 150,000 n-grams of up to seven bytes from the training part, with their probabilities.
 
 # %%
 check.text = text = open_text("manual")    # or "austen", where its files are
@@ -89,12 +90,12 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Shorter is better. **Order 0** knows only how frequent each byte is. gzip and xz pack the home
-# part by itself. One training run.
+# part without having seen the training part, which is unfair to them. One training run.
 #
 # </div>
 #
-# The table needs a second, and the transformer needs half a minute to be worse. With more steps it gets better, as
-# the end of this lesson shows. A model may also use both.
+# The table needs a second, and the transformer needs half a minute to be worse. A larger one, trained for minutes,
+# does much better, as the end of this lesson shows. A model may also use both.
 #
 # ## The whole model in one cell
 #
@@ -148,7 +149,7 @@ def decoder(weights, ids, h):
     Returns (b, t, n).
     """
     ### BEGIN SOLUTION
-    b, t = ids.shape
+    b, t = ids.size(0), ids.size(1)
 
     def norm(x, name):
         scale, shift = weights[f"{name}.weight"], weights[f"{name}.bias"]
@@ -199,15 +200,15 @@ print(f"float32: {whole:,} bytes, {bits(said_by_small):.3f} bits per byte")
 print(f"int8:    {quarter:,} bytes, {bits(said):.3f} bits per byte")
 
 # %% [markdown]
-# The last two lines are the cheapest bytes of this lesson. With one scale for each row of a matrix, **int8** costs a
-# quarter of the space and next to nothing in bits.
+# This is the cheapest saving of the lesson. With one scale for each row of a matrix, **int8** costs a quarter of the
+# space and next to nothing in bits.
 #
-# ## Two models are better than one
+# ## Mixing models
 #
 # A **mixture** of models predicts the weighted mean of their probabilities, p = Σ wᵢ pᵢ, with weights w that add up
-# to 1. It adds up to 1 as well, so it is a model. The third model here is a **cache** ([Kuhn and De Mori,
-# 1990](https://doi.org/10.1109/34.56193)): it looks up what followed, earlier in the same 256 bytes, after the bytes
-# that the context ends in. It has no weights at all.
+# to 1. These probabilities add up to 1 too, so the mixture is a model. The third model here is a **cache** ([Kuhn and
+# De Mori, 1990](https://doi.org/10.1109/34.56193)): it finds earlier occurrences of the context's last bytes, within
+# the same 256 bytes, and predicts what followed them. It has no weights at all.
 
 # %% [markdown]
 # <div class="card">
@@ -235,9 +236,9 @@ some_cache = "C"
 # **Exercise 2 · `mix`** &nbsp; fix · ★☆☆ · 5 minutes · 2.75 points
 #
 # *Fix.* This is how OpenNMT-py combined several models before [a second
-# way](https://github.com/OpenNMT/OpenNMT-py/pull/1049) was added. It is not the mixture above. A model may give a byte
-# the probability 0, whose logarithm is −∞, and probabilities may be too small for `exp`. Gradients flow where no
-# probability is 0, the inputs stay unchanged, and any device will do.
+# way](https://github.com/OpenNMT/OpenNMT-py/pull/1049) was added. It is not the mixture above. A model may give a
+# byte the probability 0, whose logarithm is −∞, and probabilities may be too small for `exp`. Gradients flow to both
+# inputs where no probability is 0, the inputs stay unchanged, and any device will do.
 #
 # <details><summary>Hint 1: one byte, two models</summary>
 #
@@ -288,8 +289,9 @@ check.prediction("some_cache", some_cache)
 #
 # **Exercise 3 · `mixture_weights`** &nbsp; ★★☆ · 8 minutes · 2 points
 #
-# Start from equal weights, and return those after so many steps of EM; with 0 steps the equal ones. Probabilities may
-# be too small for `exp`. The input stays unchanged, and any device will do.
+# Start from equal weights, and return the weights after `steps` steps of EM; with 0 steps, the equal ones. For each
+# target at least one model has a probability above 0, and probabilities may be too small for `exp`. The input stays
+# unchanged, and any device will do.
 #
 # <details><summary>Hint 1: one step</summary>
 #
@@ -308,7 +310,7 @@ check.prediction("some_cache", some_cache)
 def mixture_weights(log_p, steps):
     """The weights of a mixture, after some steps of EM from equal ones.
 
-    log_p: (m, n), log-probabilities that m models give to n targets.
+    log_p: (m, b), log-probabilities that m models give to b targets.
     Returns (m,), with sum 1.
     """
     ### BEGIN SOLUTION
@@ -335,24 +337,24 @@ for name, share, score in zip(("table", "cache", "transformer"), w, bits(three))
 print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
 
 # %% [markdown]
-# The mixture is better than each of its models. Even the transformer that lost to xz gets a weight: on these contexts
-# it adds something to the other two.
+# On the contexts that its weights were fitted on, the mixture is better than each of its models. Even the transformer
+# that lost to xz gets a weight: on these contexts it adds something to the other two.
 #
 # ## What bytes buy
 #
-# An n-gram of the table takes two bytes: a tag by which it is known again, and its rounded probability. How many
-# n-grams are worth having?
+# An n-gram of the table takes two bytes: a tag that identifies it, and its rounded probability. How many n-grams are
+# worth having?
 
 # %%
 sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
 by_size = [bits(table_log_probabilities(count_ngrams(text.train, each), contexts)).item()
            for each in sizes]
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the table's size on a logarithmic axis. It falls from a little over 3 at a few kilobytes to the line of xz, then more slowly, a little below it. A dashed horizontal line marks xz at 2.4."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A curve of bits per byte over the size of the n-grams on a logarithmic axis. It falls steeply from a little over 3 at a few kilobytes to the line of xz, bends there, and ends a little below it. A dashed horizontal line marks xz at 2.4."}}
 figure, ax = plt.subplots(figsize=(5.8, 3), layout="compressed")
 ax.plot([2 * each / 1000 for each in sizes], by_size, marker="o", label="table of n-grams")
 ax.axhline(scores["xz"], linestyle="--", color="gray", label="xz")
-ax.set(xscale="log", xlabel="size of the table, kB", ylabel="bits per byte at home",
+ax.set(xscale="log", xlabel="size of the n-grams, kB", ylabel="bits per byte at home",
        title="The last bytes buy little")
 ax.legend()
 plt.show()
@@ -360,13 +362,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One table for each size, with the n-grams that save the most bits in training. Further right, the
-# table holds more, and each n-gram matters less.
+# **How to read it.** One table for each size, with the n-grams that save the most bits in training. The axis is
+# logarithmic, so equal steps to the right cost more and more bytes. The probabilities of a byte after a byte are
+# in every table and not counted.
 #
 # </div>
 #
-# The axis is logarithmic: from 10 to 20 kB the table gains more than from 200 to 300. This is what to look for in
-# every such curve: spend bytes where it is steep. A budget for one megabyte:
+# The 10 kB from 10 to 20 save more than the 100 kB from 200 to 300. Spend the next kilobyte where it saves most. A
+# budget for one megabyte:
 #
 # | what | bytes | time to make |
 # |---|---|---|
@@ -440,9 +443,9 @@ for name, score in text.landmarks().items():
     print(f"{name:20} {score:.2f} bits per byte at home")
 
 # %% [markdown]
-# To write a file: `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`; `.contiguous()` where it asks
-# for it. `python -m helpers.training.your_own --text manual` does for all three starting points what this lesson did,
-# with a larger transformer, in some minutes, and writes the file into the folder where you run it.
+# To write a file: `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`; `.contiguous()` where it
+# asks for it. `python -m helpers.training.your_own --text manual` builds table, cache and a larger transformer in
+# some minutes, fits their weights, and writes the file into the folder where you run it.
 
 # %% [markdown]
 # <div class="card">
@@ -453,13 +456,13 @@ for name, score in text.landmarks().items():
 # tensors in a dict. `log_probabilities(contexts)` gets contexts (b, 256), int64, with values from 0 to 255, and
 # returns natural logarithms of the next byte's probabilities, (b, 256), floating-point numbers.
 #
-# A point for each landmark: order 0, gzip, xz, a small transformer, the course's best. The starting points' functions,
-# as imported above, exist in the exam: `ByteTransformer`, `from_int8`, `table_log_probabilities` and
-# `cache_log_probabilities`. So does what this cell uses of your other cells.
+# A point for each landmark: order 0, gzip, xz, a small transformer, the course's best. The starting points'
+# functions, as imported above, exist in the exam: `ByteTransformer`, `from_int8`, `table_log_probabilities` and
+# `cache_log_probabilities`. Functions from your other cells are available too.
 #
 # <details><summary>Hint 1: a first point</summary>
 #
-# A model without weights that only knows that spaces and e are frequent reaches order 0. The table alone passes xz.
+# A model that knows how often each byte follows each byte passes order 0. The table alone passes xz.
 #
 # </details>
 # <details><summary>Hint 2: names in one file</summary>
@@ -519,16 +522,16 @@ for name, run in results().items():
         print(f"    {part:20} {score:.2f} bits per byte")
 
 # %% [markdown]
-# On each text the mixture is ahead of xz and of each of its parts. Not tried here: longer training, fewer bits a
-# weight, and mixtures whose weights depend on the context. How far compression by a transformer goes, `nncp` shows
-# ([Bellard, 2021](https://bellard.org/nncp/)).
+# On each text the mixture is ahead of xz, of the table and, where there is one, of the transformer. Not tried here:
+# longer training, fewer bits a weight, and mixtures whose weights depend on the context. How far compression by a
+# transformer goes, `nncp` shows ([Bellard, 2021](https://bellard.org/nncp/)).
 #
 # ## What to remember
 #
-# - A score on unseen text, with probabilities that add up to 1, needs no right answer to compare with.
+# - Bits per byte on unseen text compare any two models whose probabilities add up to 1.
 # - Count what can be counted: a table needs seconds where a transformer needs minutes.
 # - A mixture of models is often better than the best of them, and EM finds its weights.
-# - Spend bytes where the curve is steep.
+# - Spend the next kilobyte where it saves most.
 # - The home part is spent a little each time that you choose by it.
 #
 # ## Further reading

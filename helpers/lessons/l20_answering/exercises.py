@@ -296,7 +296,7 @@ advantages = exercise(
             also={
                 "with one question": groups(1, 6),
                 "with more questions than samples": groups(7, 2),
-                "with rewards far from 0": case(normal(4, 6, mean=900.0, std=3.0)),
+                "with rewards far from 0": case(normal(4, 6, mean=900.0, std=30.0)),
                 "with rewards that differ a little": case(normal(4, 6, std=1e-3)),
             },
             larger=case(lambda draw: draw.heavy(draw.number(40, 60), draw.number(16, 24))),

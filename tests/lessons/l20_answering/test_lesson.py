@@ -116,6 +116,8 @@ def test_preferences_and_chosen_answers_both_end_the_hedging():
 def test_only_the_reward_cuts_the_hedging_and_demonstrations_teach_adding_faster():
     assert all(at_the_end("policy", "hedged") < 0.05) and all(at_the_end("further", "hedged") > 0.2)
     assert all(at_the_end("policy", "exact") > at_the_end("answer", "exact"))
+    before, after = re.findall(r"exact (\d+)%.* named (\d+)%", printed(SOURCE, "policy = reinforce"))
+    assert 1.3 < int(after[0]) / int(before[0]) < 1.8 and abs(int(after[1]) - int(before[1])) < 5
     assert all(at_the_end("further", "greedy") > at_the_end("policy", "greedy"))
     seconds = at_the_end("policy", "used") / at_the_end("further", "used")
     assert all((seconds > 0.7) & (seconds < 1.4)), "about equal time"
