@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -249,6 +250,26 @@ def test_the_start_notebook_shows_the_page_and_keeps_cells_that_somebody_added(m
     assert "3 of 38 points" in printed and "lesson 1, Dot-product attention" in printed
 
 
+def test_a_check_brings_the_start_page_up_to_date_until_its_cell_was_run(mine):
+    folder, around = mine / "notebooks" / FIRST, lab_environment(os.environ)
+    around |= {"PYTHONPATH": str(mine), "PYTHONSTARTUP": str(mine / "helpers/student/jupyter/startup.py")}
+    around = {name: value for name, value in around.items() if name != "COURSE_PROGRESS"}
+    assert call(mine, "start").returncode == 0
+    solved = (
+        f"from helpers.check_log import *; record(Result('{FIRST}', '{name}', 3.0, 3.0, 'right'))"
+        for name in ("raw_weights", "row_softmax")
+    )
+    shown = []
+    with kernel_in(folder, around) as run:
+        for cell in solved:
+            run(cell)
+            written = json.loads((mine / "start.ipynb").read_text())
+            shown.append(written["cells"][0]["outputs"][0]["data"]["text/plain"].partition(" of ")[0])
+            written["cells"][0]["execution_count"] = 1  # what JupyterLab saves of a cell that was run
+            (mine / "start.ipynb").write_text(json.dumps(written))
+    assert shown == ["3", "3"] and "6 of" in call(mine, "points").stdout
+
+
 # JupyterLab
 
 
@@ -280,19 +301,29 @@ def test_students_see_of_nbgrader_the_validate_button_alone():
     assert of_nbgrader == {"assignment-list", "course-list", "create-assignment", "formgrader", "menu"}
 
 
-def first_words(folder, *cells):
-    """What kernels of `lab` say to cells of a lesson, each the first that runs in it."""
+@contextmanager
+def kernel_in(folder, around):
+    """A kernel in a folder; the function that runs a cell in it returns the last line of its traceback, or ""."""
     from jupyter_client.manager import start_new_kernel
 
+    def run(cell):
+        reply = client.execute_interactive(cell, output_hook=lambda message: None, timeout=60)
+        return reply["content"].get("traceback", [""])[-1]
+
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder), env=around)
+    try:
+        yield run
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def first_words(folder, *cells):
+    """What kernels of `lab` say to cells of a lesson, each the first that runs in it."""
     said = []
     for cell in cells:
-        manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder), env=lab_environment(os.environ))
-        try:
-            reply = client.execute_interactive(cell, output_hook=lambda message: None, timeout=60)
-            said.append(reply["content"].get("traceback", [""])[-1])
-        finally:
-            client.stop_channels()
-            manager.shutdown_kernel(now=True)
+        with kernel_in(folder, lab_environment(os.environ)) as run:
+            said.append(run(cell))
     return said
 
 

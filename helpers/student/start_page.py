@@ -1,8 +1,8 @@
 """The start page: the map of the course, the points so far, where the student stopped, and what comes next.
 
 `start.ipynb` in the course's folder holds it as the output of its one cell: plain HTML without a script, the same in
-JupyterLab, Notebook 7 and VS Code. ``python -m helpers lab`` writes it anew before it opens it; running the cell does
-so too.
+JupyterLab, Notebook 7 and VS Code. ``python -m helpers lab`` writes it anew before it opens it, and so does a check;
+running the cell shows the page as things are then.
 """
 
 from __future__ import annotations
@@ -229,6 +229,19 @@ def write_start_page(folder: Path = ROOT) -> Path:
     write_whole(path, notebook_text(start_page(), own))
     sign(path)
     return path
+
+
+def freshen(folder: Path = ROOT) -> bool:
+    """Write start.ipynb anew while it is as the course wrote it. Returns whether that was done.
+
+    Once somebody has run its cell, JupyterLab holds the newer page, and would ask which of the two to keep. Raises
+    OSError where the folder cannot be written.
+    """
+    cells = (read(folder / START_PAGE) or {"cells": []})["cells"]
+    as_written = any(cell.get("id") == CELL and cell.get("execution_count") is None for cell in cells)
+    if as_written:
+        write_start_page(folder)
+    return as_written
 
 
 def notebook_text(page: Page | None = None, own: Sequence[Mapping] = ()) -> bytes:
