@@ -9,6 +9,7 @@ import re
 import nbformat
 import pytest
 import torch
+import torch.nn.functional as F
 from browsing import Browser
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -16,6 +17,7 @@ from helpers.authoring.build.lesson_source import sources
 from helpers.parts.answering import advantages
 from helpers.parts.generator import apply_temperature, keep_top_p
 from helpers.parts.positions import rotate
+from helpers.parts.speculative import accept
 from helpers.players import CONTROLS, SCRIPTS, goals, notebook_html, show_player, still
 from helpers.site import players
 from helpers.site.build import build
@@ -155,6 +157,7 @@ NEARLY = {  # what looks like it, and is not
     "next-byte": "slide(0, 0)",
     "translator": "choose('[data-word=\"3\"]')",
     "policy": "for (let n = 0; n < 20; n++) choose('[data-steps=\"10\"]')",
+    "draft": "slide(0, 1.9); for (let n = 0; n < 5; n++) choose('.by-hand-draw')",
 }
 REACHED = {
     "dot-product": "keys('f', 'ArrowRight', 15); keys('f', 'ArrowDown', 10)",
@@ -167,6 +170,7 @@ REACHED = {
     "next-byte": "slide(1, 0.05)",
     "translator": "choose('[data-word=\"9\"]')",
     "policy": "choose('[value=lenient]'); for (let n = 0; n < 6; n++) choose('[data-steps=\"10\"]')",
+    "draft": "slide(0, 1.95); for (let n = 0; n < 5; n++) choose('.by-hand-draw')",
 }
 
 
@@ -612,6 +616,53 @@ def test_the_still_of_the_policy_has_the_expectations_of_its_start():
     assert float(hedged) == pytest.approx(0.27)  # as site/players/index.md says
 
 
+def drafted(place: float) -> torch.Tensor:
+    """The q at which the slider stands: p at 0, uniform at 1, the last token alone at 2."""
+    p = tensor(DATA["draft"]["p"])
+    ends = torch.stack([p, torch.full_like(p, 1 / len(p)), F.one_hot(torch.tensor(len(p) - 1), len(p)).double()])
+    low = min(int(place), 1)
+    return torch.lerp(ends[low], ends[low + 1], place - low)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("place", "k"), [(0, 4), (0.35, 1), (1, 4), (1.6, 2), (1.95, 8), (2, 4)])
+def test_a_drafted_token_is_kept_as_the_finished_part_says_and_what_comes_out_is_p(player, place, k):
+    page, p, q = player("draft"), tensor(DATA["draft"]["p"]), drafted(place)
+    slide(page, 0, place)
+    slide(page, 1, k)
+    keep, rest = accept(p, q)
+    alpha = (q * keep).sum().item()
+    out = q * keep + (1 - alpha) * rest
+    assert torch.allclose(out, p)
+    for column, expected in enumerate((p, q, keep, rest, out), start=1):
+        assert as_written(expected, page.numbers(f"td:nth-of-type({column})"), 3)
+    assert as_written(tensor([alpha]), page.numbers("[data-is=alpha]"), 3)
+    assert as_written(tensor([1 - alpha] * 2), page.numbers("[data-is=refused]"), 3)
+    assert as_written(tensor([sum(alpha**i for i in range(k + 1))]), page.numbers("[data-is=per-pass]"))
+    parts = torch.stack([q * keep, q * (1 - keep), q * keep, (1 - alpha) * rest], dim=1)  # of the two bars
+    high = DATA["draft"]["at"]["bottom"] - DATA["draft"]["at"]["top"]
+    drawn = page.ask("[...figure.querySelectorAll('[data-token] rect')].map(part => part.height.baseVal.value)")
+    assert (high * parts.flatten() - tensor(drawn)).abs().max() < 0.051
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("place", [0, 1, 1.95, 2])
+def test_drawn_tokens_follow_p_whatever_the_draft_and_moving_it_begins_anew(player, place):
+    page, p = player("draft"), tensor(DATA["draft"]["p"])
+    keep, _ = accept(p, drafted(place))
+    slide(page, 0, place)
+    for _ in range(20):
+        page.click(".by-hand-draw")
+    shares = tensor(page.numbers("td:last-child"))
+    total, refused = (int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", page.text("[data-is=draws]")))
+    assert total == 2000 and shares.sum().item() == pytest.approx(1, abs=0.003)
+    assert bool(((shares - p).abs() < 4 * (p * (1 - p) / total).sqrt() + 0.0005).all())
+    chance = 1 - (drafted(place) * keep).sum().item()
+    assert abs(refused - total * chance) <= 4 * math.sqrt(total * chance * (1 - chance)) + 1e-9
+    slide(page, 0, 0.5)
+    assert page.text("[data-is=draws]") == "none yet" and page.text("td:last-child") == "–"
+
+
 # --- how they look ---------------------------------------------------------------------------------------------------
 
 
@@ -658,8 +709,10 @@ def test_print_shows_the_picture_and_no_controls(address, browser):
 
 @pytest.mark.deep
 def test_without_scripts_there_is_a_picture_with_words(address, browser):
+    drawings = sum(html.count("<svg") for html in STILLS.values())
     with browser.without_scripts(address + PAGE):
-        assert browser.evaluate("document.querySelectorAll('figure.by-hand svg[role=img][aria-label]').length") == 9
+        found = browser.evaluate("document.querySelectorAll('figure.by-hand svg[role=img][aria-label]').length")
+        assert found == drawings
         assert browser.evaluate("document.querySelectorAll('figure.by-hand :is([role=slider], .is-live)').length") == 0
 
 

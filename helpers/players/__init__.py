@@ -40,6 +40,7 @@ SCRIPTS = {
     "next-byte": ("numbers.js", "next-byte.js"),
     "translator": ("numbers.js", "translator.js"),
     "policy": ("numbers.js", "policy.js"),
+    "draft": ("numbers.js", "draft.js"),
 }
 CONTROLS = '<div class="by-hand-controls">'
 WHERE_LIVE = "<p>This player is at rest: run the cell to move it.</p>"

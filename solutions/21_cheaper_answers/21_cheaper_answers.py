@@ -571,7 +571,14 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 #
 # **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept is
 # the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common.
-#
+# In the player, make the draft worse and draw:
+
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("draft")
+
+# %% [markdown]
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
 # After a refusal, the token is drawn from $\max(0, p - q)$, divided by its sum ([Leviathan et al.,
