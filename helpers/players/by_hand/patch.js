@@ -45,7 +45,7 @@ byHand.player("patch", (figure, { high, low, places, ...logits }) => {
     drawMap(mode, head, at);
     bar.style.width = `${((100 * logit) / most).toFixed(2)}%`;
     tell("shares", `share that ${verb}`);
-    tell("mode", mode === "patch" ? "corrupted, patched" : "clean, switched off");
+    tell("mode", mode === "patch" ? "patched" : "switched off");
     tell("logit", byHand.fixed(logit));
     tell("cell", cell);
     tell("share", byHand.fixed(part));
