@@ -21,6 +21,7 @@ from helpers.parts.speculative import accept
 from helpers.players import CONTROLS, SCRIPTS, goals, notebook_html, show_player, still
 from helpers.site import players
 from helpers.site.build import build
+from helpers.training import patching
 
 PAGE = "players/index.html"
 NAMES = list(SCRIPTS)
@@ -158,6 +159,7 @@ NEARLY = {  # what looks like it, and is not
     "translator": "choose('[data-word=\"3\"]')",
     "policy": "for (let n = 0; n < 20; n++) choose('[data-steps=\"10\"]')",
     "draft": "slide(0, 1.9); for (let n = 0; n < 5; n++) choose('.by-hand-draw')",
+    "patch": "choose('[name=patch-head][value=\"1\"]'); slide(0, 1); slide(0, 0); choose('[value=off]')",
 }
 REACHED = {
     "dot-product": "keys('f', 'ArrowRight', 15); keys('f', 'ArrowDown', 10)",
@@ -171,6 +173,7 @@ REACHED = {
     "translator": "choose('[data-word=\"9\"]')",
     "policy": "choose('[value=lenient]'); for (let n = 0; n < 6; n++) choose('[data-steps=\"10\"]')",
     "draft": "slide(0, 1.95); for (let n = 0; n < 5; n++) choose('.by-hand-draw')",
+    "patch": "choose('[name=patch-head][value=\"1\"]'); slide(0, 1); choose('[value=off]')",
 }
 
 
@@ -661,6 +664,74 @@ def test_drawn_tokens_follow_p_whatever_the_draft_and_moving_it_begins_anew(play
     assert abs(refused - total * chance) <= 4 * math.sqrt(total * chance * (1 - chance)) + 1e-9
     slide(page, 0, 0.5)
     assert page.text("[data-is=draws]") == "none yet" and page.text("td:last-child") == "–"
+
+
+def shares_of(mode: str) -> torch.Tensor:
+    """What a patch brings back, or what switching off loses, by head and position: (8, 6), from the recorded logits."""
+    data = DATA["patch"]
+    unchanged, sign = (data["low"], 1) if mode == "patch" else (data["high"], -1)
+    logits = tensor([unchanged if one is None else one for one in row] for row in data[mode])
+    return sign * (logits - unchanged) / (data["high"] - data["low"])
+
+
+@pytest.mark.deep
+def test_the_recorded_patches_are_those_of_the_lessons_model():
+    recorded, anew = DATA["patch"], patching.measured(patching.learned())
+    assert list(anew["places"]) == recorded["places"]
+    for name in ("high", "low"):
+        assert anew[name] == pytest.approx(recorded[name], abs=0.15)
+    for mode in ("patch", "off"):
+        for here, there in zip(sum(anew[mode], []), sum(recorded[mode], []), strict=True):
+            assert (here is None) == (there is None)
+            assert here is None or here == pytest.approx(there, abs=0.15)
+
+
+@pytest.mark.deep
+def test_a_head_that_cannot_reach_the_answer_changes_nothing_at_all():
+    torch.manual_seed(0)
+    model = patching.AttentionOnly(patching.N, 16, patching.HEADS, patching.LAYERS)
+    clean, corrupted, _ = patching.two_texts()
+    with torch.no_grad():
+        for at in (10, 33):
+            changed = patching.switched_off(model, clean, 1, 2, at)
+            assert torch.equal(changed[:, -1], model(clean)[:, -1]) and not torch.equal(changed, model(clean))
+    assert (clean != corrupted).nonzero()[:, 1].unique().tolist() == [patching.FIRST]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("mode", ["patch", "off"])
+def test_the_map_and_the_bar_show_the_share_of_each_head_at_each_position(player, mode):
+    page, data, shares = player("patch", width=390), DATA["patch"], shares_of(mode)
+    page.click(f"[name=patch-mode][value={mode}]")
+    assert as_written(shares, page.numbers("tbody td[data-at]"))
+    masked = page.ask("[...figure.querySelectorAll('tbody td[data-at]')].map(cell => cell.matches('.is-masked'))")
+    assert masked == [one is None for row in data[mode] for one in row]
+    for layer, head, place in ((0, 1, 1), (0, 3, 5), (1, 2, 5), (1, 0, 3)):
+        row = 4 * layer + head
+        page.click(f"[name=patch-layer][value='{layer}']")
+        page.click(f"[name=patch-head][value='{head}']")
+        slide(page, 0, place)
+        logit = data[mode][row][place] or data["low" if mode == "patch" else "high"]
+        assert page.numbers("[data-is=logit]") == [logit]
+        assert as_written(shares[row, place], page.numbers("[data-is=share]"))
+        widths = page.ask("[...figure.querySelectorAll('.by-hand-bar > span')].map(bar => parseFloat(bar.style.width))")
+        assert widths == pytest.approx([100 * one / 11 for one in (data["high"], logit, data["low"])], abs=0.01)
+        assert page.ask("[...figure.querySelectorAll('.is-chosen')].map(cell => cell.dataset.at)") == [str(place)]
+
+
+@pytest.mark.deep
+def test_a_tap_on_the_map_chooses_its_head_and_position_and_one_on_a_token_the_position(player):
+    page = player("patch", width=390)
+    page.browser.tap(f"{page.at}[data-row='6'] [data-at='5']")
+    page.browser.wait_for(f"document.querySelector('{page.at}[data-row=\"6\"] .is-chosen')")
+    assert page.text("[data-is=cell]") == "Layer 1, head 2 at position 34"
+    page.click("thead td[data-at='1']")
+    assert page.text("[data-is=cell]") == "Layer 1, head 2 at position 11" and page.numbers("[data-is=share]") == [0]
+    page.browser.focus(f"{page.at}[type=range]")
+    page.browser.press("ArrowRight")
+    assert page.ask("figure.querySelector('[type=range]').getAttribute('aria-valuetext')") == "position 12"
+    page.click(".by-hand-reset")
+    assert page.text("[data-is=cell]") == "Layer 0, head 0 at position 10"
 
 
 # --- how they look ---------------------------------------------------------------------------------------------------

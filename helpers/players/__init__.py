@@ -41,6 +41,7 @@ SCRIPTS = {
     "translator": ("numbers.js", "translator.js"),
     "policy": ("numbers.js", "policy.js"),
     "draft": ("numbers.js", "draft.js"),
+    "patch": ("numbers.js", "patch.js"),
 }
 CONTROLS = '<div class="by-hand-controls">'
 WHERE_LIVE = "<p>This player is at rest: run the cell to move it.</p>"

@@ -502,6 +502,14 @@ check.prediction("patch_place", patch_place)
 # next to nothing, also at the token that was replaced. At position 34, all heads of layer 1 deliver a part of the
 # answer. Their shares add up to more than 1, because the last norm is not linear.
 #
+# An output can be sufficient without being needed. Compare the two for each head and position:
+
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("patch")
+
+# %% [markdown]
 # ## Patch one path
 #
 # Layer 1 reads a hidden state three times: for queries, for keys and for values. The diagram claims that layer 0
