@@ -183,8 +183,6 @@ from helpers.players import show_player
 show_player("scaling")
 
 # %% [markdown]
-# Attention can still become sharp, because training can make queries and keys longer.
-#
 # **The root of what?** Of d, the number of terms in the sum: the width of one [head](../../site/glossary.md#head).
 # In a model with h heads of width d = e/h, dividing by √e makes all scores too small by a factor of √h, and raises
 # no error.
@@ -244,12 +242,20 @@ three_times_as_large = "A"
 # three_times_as_large = ...    # "A", "B", "C" or "D"
 ### END SOLUTION
 
+# %%
+chance = torch.Generator().manual_seed(2)
+for d in (64, 1024):
+    q, k = 3 * torch.randn(2, 4000, d, generator=chance)    # (4000, d) each
+    scaled = (q * k).sum(dim=-1) / math.sqrt(d)
+    print(f"d = {d:>4}: variance of the scaled scores {scaled.var().item():.0f}")
+
 # %% nbgrader={"grade": true, "grade_id": "check_three_times_as_large", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("three_times_as_large", three_times_as_large)
 
 # %% [markdown]
 # **The root corrects for the width and for nothing else.** If components have standard deviation σ, the variance of
-# the scaled score is σ⁴ at every width.
+# the scaled score is σ⁴ at every width. So attention can still become sharp: training can make queries and keys
+# longer.
 
 # %% [markdown]
 # ## A trained head without the root: other numbers, no error
@@ -340,6 +346,7 @@ for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
 
 # %% [markdown]
 # Lesson 2's attention does not scale, and PyTorch's multiplies by 1/8, which is $1/\sqrt{64}$.
+# The next head loads the matrices of a trained model, and you can read its code.
 
 # %% [markdown]
 # <div class="card">
@@ -548,7 +555,7 @@ check(softmax_backward)
 
 # %% [markdown]
 # This holds even for the right key. If $g_j$ is below the weighted average of g, more weight on key j would lower
-# the loss. Your formula then raises the score of key j, **but in proportion to the weight that the key already
+# the loss. Gradient descent then raises the score of key j, **but in proportion to the weight that the key already
 # has**.
 
 # %% [markdown]
@@ -606,7 +613,7 @@ def attention_entropy(weights):
 check(attention_entropy)
 
 # %% [markdown]
-# Measure the rows of the first figure and of the two maps:
+# Measure the rows of the first figure and, on average, those of the two maps:
 
 # %%
 for d, scores in drawn.items():
@@ -614,7 +621,7 @@ for d, scores in drawn.items():
     before, after = attention_entropy(rows).exp().tolist()
     print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
 before, after = (attention_entropy(rows).exp().mean().item() for rows in maps.values())
-print(f"head 7, mean of its rows: spread over {before:.1f} of 12 words, scaled over {after:.1f}")
+print(f"head 7: spread over {before:.1f} of 12 words, scaled over {after:.1f}")
 
 # %% [markdown]
 # With the root, more than half of the keys share the weight at every width. Now the test. Train lesson 2's language
@@ -695,8 +702,8 @@ check.prediction("four_starts", four_starts)
 # **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
 # anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a
 # tenth of a bit above each run with the root. (Two of the three runs with it still end above all runs with small
-# matrices. [Measured further](../../site/further.md#lesson-3) separates the root's two effects: soft rows and
-# smaller steps.)
+# matrices.) Sharp rows are not the whole cause: in one run of [Measured further](../../site/further.md#lesson-3), a
+# soft start without the root helps little.
 #
 # **Your model so far** is the second of the four: small matrices, with the root. So expect little.
 

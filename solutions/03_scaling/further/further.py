@@ -69,16 +69,6 @@ plt.show()
 # a sum of four products is not normal yet.
 #
 # </div>
-#
-# The root takes d out of the variance and nothing else. If components have standard deviation 3, the variance of the
-# scaled scores should be 3⁴ = 81 at every width:
-
-# %%
-chance = torch.Generator().manual_seed(2)
-for d in (64, 1024):
-    q, k = 3 * torch.randn(2, 4000, d, generator=chance)    # (4000, d) each
-    scaled = (q * k).sum(dim=-1) / math.sqrt(d)
-    print(f"d = {d:>4}: variance of the scaled scores {scaled.var().item():.0f}")
 
 # %% [markdown]
 # ## How much gradient gets through

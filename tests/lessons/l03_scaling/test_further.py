@@ -10,26 +10,10 @@ import torch
 
 from helpers.authoring.build.lesson_source import sources
 from helpers.data.recorded import recorded
-from helpers.exercises import load_lesson
 from helpers.parts import scaling
 
 SOURCE = sources(["03_scaling"])[0]
-LESSON = load_lesson("03_scaling")
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-@pytest.fixture(scope="module")
-def printed():
-    cells = nbformat.read(SOURCE.further, as_version=4).cells
-    return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", ()))
-
-
-def test_the_root_does_not_correct_for_components_three_times_as_large(printed):
-    """The truth of the lesson's `three_times_as_large`."""
-    found = re.findall(r"d = +(\d+): variance of the scaled scores (\d+)", printed)
-    assert [width for width, _ in found] == ["64", "1024"]
-    assert [float(variance) for _, variance in found] == pytest.approx([81] * 2, rel=0.1)
-    assert LESSON.prediction("three_times_as_large").truth == "A"  # 81
 
 
 def test_200_steps_teach_from_a_soft_start_whatever_their_size():

@@ -179,7 +179,10 @@ def test_one_key_has_nearly_all_weight_in_as_many_rows_as_the_lesson_says(printe
     assert len(spread) == 3 and all(float(scaled) > 4 for _, scaled in spread) and float(spread[-1][0]) == 1.0
 
 
-def test_the_prediction_of_the_gradient_is_true_of_what_the_lesson_prints(printed_text):
+def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
+    narrow, wide = (number(rf"d = +{d}: variance of the scaled scores (\d+)", printed_text) for d in (64, 1024))
+    assert narrow == pytest.approx(81, rel=0.1) and wide == pytest.approx(81, rel=0.1)
+    assert LESSON.prediction("three_times_as_large").truth == "A"  # 81
     assert 0.5e-6 < number(r"\nratio (\S+)", printed_text) < 2e-6
     assert LESSON.prediction("saturated_gradient").truth == "D"  # about a millionth
 
@@ -188,7 +191,7 @@ def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     assert re.findall(r"attention, d = 64: β = (\S+)", printed_text) == ["1.000", "0.125"]
     assert number(r"difference from PyTorch's attention: (\S+)", printed_text) < 1e-5
     assert re.findall(r"bank gives ([\d.]+) to muddy", printed_text) == ["0.98", "0.29"]
-    spread = re.findall(r"head 7, mean of its rows: spread over ([\d.]+) of 12 words, scaled over ([\d.]+)", printed_text)
+    spread = re.findall(r"head 7: spread over ([\d.]+) of 12 words, scaled over ([\d.]+)", printed_text)
     assert spread == [("4.3", "10.7")]
 
 
