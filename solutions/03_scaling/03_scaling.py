@@ -94,8 +94,8 @@ for d in drawn:    # the same a thousand times
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
 #
 # **So the [variance](../../site/glossary.md#variance) of a score is d.** Its standard deviation, the distance of a
-# typical score from 0, is $\sqrt d$. About half of the terms are negative and cancel others, so sixteen times as
-# many terms make a score only four times as large.
+# typical score from 0, is $\sqrt d$. Terms of both signs partly cancel, so sixteen times as many make a score only
+# four times as large.
 #
 # At the start of training the assumptions nearly hold, if inputs have variance 1 and the entries of a matrix with e
 # rows have variance 1/e. (PyTorch's `nn.Linear` draws a third of that.) After training they may not (question 2 at
@@ -153,7 +153,7 @@ check(score_variance)
 #
 # $$\operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
 #
-# So one division between the product and the softmax undoes the growth:
+# One division undoes the growth, between the product and the softmax:
 
 # %%
 plots.diagrams.scaling_flow()
@@ -166,8 +166,8 @@ plots.diagrams.scaling_flow()
 #
 # </div>
 #
-# In code this is one line. It counts axes **from the end**, so that in [lesson
-# 4](../04_multi_head/04_multi_head.ipynb) it also works with an axis for heads.
+# In code this is one line. It counts axes **from the end**, to work with [lesson
+# 4](../04_multi_head/04_multi_head.ipynb)'s axis for heads too.
 
 # %%
 def scaled_scores(q, k):
@@ -287,8 +287,8 @@ for name, rows in maps.items():
 # With the root, *bank* still looks most at *muddy*, but no longer only there: its output is an average of many
 # words again.
 #
-# No error says that a factor is missing, but numbers do. The next exercise measures the factor from the outside;
-# the one after it ends with a comparison with code that is right.
+# No error says that a factor is missing, but numbers do: measure the factor from the outside (exercise 2), or
+# compare with code that is right (after exercise 3).
 
 # %% [markdown]
 # <div class="card">
@@ -442,8 +442,8 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # %% [markdown]
 # ## Can training undo a sharp row?
 #
-# Does a model suffer that trains without the root from the start? Its rows are sharp by chance, but training could
-# still move the weight to where it belongs.
+# Does a model suffer that trains without the root from the start? Its rows may be sharp by chance, but training
+# could move the weight to where it belongs.
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
 # (2018) has two keys, d = 64, and the scores 112 and 96. Suppose that the **second** key should have the weight.
@@ -570,8 +570,8 @@ check(softmax_backward)
 # all s weights are equal. You can read $e^H$ as the number of keys that share the weight: for n equal weights,
 # $e^H$ is n.
 #
-# Weights of 0 occur: float32 rounds very small exponentials to 0, and lesson 5 sets weights to 0 on purpose. $p
-# \log p$ goes to 0 as p does, so $0 \log 0$ counts as 0; but a computer evaluates it as NaN.
+# Weights of 0 occur; lesson 5 makes some on purpose. $p \log p$ goes to 0 as p does, so $0 \log 0$ counts as 0. A
+# computer evaluates it as NaN.
 
 # %% [markdown]
 # <div class="card">
@@ -624,10 +624,11 @@ before, after = (attention_entropy(rows).exp().mean().item() for rows in maps.va
 print(f"head 7: spread over {before:.1f} of 12 words, scaled over {after:.1f}")
 
 # %% [markdown]
-# With the root, more than half of the keys share the weight at every width. Now the test. Train lesson 2's language
-# model, with d = 64, four ways: with small or large initial matrices for queries and keys, and with or without the
-# root. The small matrices are `nn.Linear`'s. The large ones give queries and keys components with a standard
-# deviation of about 1.4; the derivation assumed 1.
+# With the root, more than half of the keys share the weight at every width.
+#
+# Now the test. Train lesson 2's language model, with d = 64, four ways: with small or large initial matrices for
+# queries and keys, and with or without the root. The small matrices are `nn.Linear`'s. The large ones give queries
+# and keys a standard deviation of about 1.4; the derivation assumed 1.
 
 # %% [markdown]
 # <div class="card">
@@ -701,9 +702,8 @@ check.prediction("four_starts", four_starts)
 # %% [markdown]
 # **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
 # anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a
-# tenth of a bit above each run with the root. (Two of the three runs with it still end above all runs with small
-# matrices.) Sharp rows are not the whole cause: in one run of [Measured further](../../site/further.md#lesson-3), a
-# soft start without the root helps little.
+# tenth of a bit above each run with the root. Sharp rows are not the whole cause: in one run of [Measured
+# further](../../site/further.md#lesson-3), a soft start without the root helps little.
 #
 # **Your model so far** is the second of the four: small matrices, with the root. So expect little.
 
@@ -729,13 +729,15 @@ ladder.show()
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what goes wrong without the root. Wide vectors of variance 1 get sharp rows by chance. A head that was
-# trained with the root computes something else. A sharp row hardly learns, and our model with large matrices ends
-# worse; with small ones, nothing goes wrong. You can prove the variance of a score, find a factor from the outside,
-# and compute the gradient of a softmax without its Jacobian.
+# You can prove the variance of a score, find an unknown factor from the outside, and compute the gradient of a
+# softmax without its Jacobian. And you can say **what goes wrong without the root**:
 #
-# The root makes a row soft, but the row still gives only one average. Lesson 4 lets a word ask several questions at
-# once.
+# - Wide vectors of variance 1 get sharp rows by chance.
+# - A head that was trained with the root computes something else, and no error says so.
+# - A key with hardly any weight gets hardly any gradient.
+# - Our model with large matrices ends worse. With small ones, nothing goes wrong.
+#
+# The root makes rows soft, but a soft row is still one average. Lesson 4 lets a word ask several questions at once.
 #
 # **Two questions to think about**
 #
