@@ -13,6 +13,7 @@ from browsing import Browser
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from helpers.authoring.build.lesson_source import sources
+from helpers.parts.answering import advantages
 from helpers.parts.generator import apply_temperature, keep_top_p
 from helpers.parts.positions import rotate
 from helpers.players import CONTROLS, SCRIPTS, goals, notebook_html, show_player, still
@@ -153,6 +154,7 @@ NEARLY = {  # what looks like it, and is not
     "depth": "slide(0, 32); slide(1, 8)",
     "next-byte": "slide(0, 0)",
     "translator": "choose('[data-word=\"3\"]')",
+    "policy": "for (let n = 0; n < 20; n++) choose('[data-steps=\"10\"]')",
 }
 REACHED = {
     "dot-product": "keys('f', 'ArrowRight', 15); keys('f', 'ArrowDown', 10)",
@@ -164,6 +166,7 @@ REACHED = {
     "depth": "slide(0, 32); slide(1, 7)",
     "next-byte": "slide(1, 0.05)",
     "translator": "choose('[data-word=\"9\"]')",
+    "policy": "choose('[value=lenient]'); for (let n = 0; n < 6; n++) choose('[data-steps=\"10\"]')",
 }
 
 
@@ -518,6 +521,97 @@ def test_another_seed_draws_other_bytes_and_the_first_one_the_same_again(player)
     assert page.text("[data-is=draws]") == first
 
 
+def chance(state: int):
+    """The numbers from 0 to 1 that the player of lesson 20 draws."""
+    while True:
+        state = (1664525 * state + 1013904223) % 2**32
+        yield state / 2**32
+
+
+def drawn(random, shares: torch.Tensor, count: int) -> torch.Tensor:
+    numbers = tensor(next(random) for _ in range(count))
+    return torch.searchsorted(shares.detach().cumsum(0), numbers, right=True).clamp(max=len(shares) - 1)
+
+
+def policy_steps(reward, steps: int):
+    """What the player should show, by autograd: the probabilities after 0, 1, ... steps, and the group of each step."""
+    data, random = DATA["policy"], chance(DATA["policy"]["seed"])
+    logits = tensor(data["start"]).log().requires_grad_()
+    looks, groups = [logits.detach().softmax(0)], []
+    for _ in range(steps):
+        asked = data["questions"][drawn(random, tensor(one["share"] for one in data["questions"]), 1)]
+        group = drawn(random, looks[-1], data["samples"])
+        rewards = tensor(reward(data["answers"][k], asked["sum"]) for k in group)
+        worth = advantages(rewards[None])[0]
+        (gradient,) = torch.autograd.grad((worth * logits.log_softmax(0)[group]).mean(), logits)
+        logits = (logits + data["rate"] * gradient).detach().requires_grad_()
+        looks.append(logits.detach().softmax(0))
+        groups.append((asked["asked"], group, rewards, worth))
+    return looks, groups
+
+
+def expected_reward(looks: list[torch.Tensor], reward) -> torch.Tensor:
+    """The reward that each of these policies expects, in percent."""
+    answers, questions = DATA["policy"]["answers"], DATA["policy"]["questions"]
+    worth = sum(one["share"] * tensor(reward(answer, one["sum"]) for answer in answers) for one in questions)
+    return 100 * torch.stack(looks) @ worth
+
+
+def strict(answer: str, right: str) -> float:
+    return float(answer == right)
+
+
+def lenient(answer: str, right: str) -> float:
+    return float(right in answer)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("reward", [strict, lenient])
+def test_the_answers_of_a_policy_move_as_by_autograd(player, reward):
+    page = player("policy", width=390)
+    page.click(f"input[value={reward.__name__}]")
+    looks, groups = policy_steps(reward, 65)
+    for step, (asked, group, rewards, worth) in enumerate(groups[:5], 1):
+        page.click("[data-steps='1']")
+        assert page.text("[data-is=group]") == f"Step {step}: {asked}, {int(rewards.sum())} of 8 rewarded"
+        assert as_written(looks[step], page.numbers("[data-is=probability]"), 3)
+        counts = group.bincount(minlength=5)
+        assert page.numbers("[data-is=drawn]") == counts.tolist()
+        shown = page.browser.texts(f"{page.at}[data-is=advantage]")
+        assert [text != "–" for text in shown] == (counts > 0).tolist()
+        assert as_written(worth, [float(shown[k].replace("−", "-")) for k in group])
+    for _ in range(6):
+        page.click("[data-steps='10']")
+    assert as_written(looks[-1], page.numbers("[data-is=probability]"), 3) and page.text("[data-is=last]") == "80"
+    for name, what in (("reward", reward), ("exact", strict)):
+        expected = expected_reward(looks, what)
+        assert as_written(expected[-1], page.numbers(f"[data-is={name}]"), 1)
+        points = page.ask(f"figure.querySelector('[data-line={name}]').getAttribute('d').slice(1).split('L')")
+        heights = tensor(float(point.split()[1]) for point in points)
+        assert torch.allclose(heights, 160 - 1.44 * expected, rtol=0, atol=0.06)
+    page.click(".by-hand-reset")
+    assert page.numbers("[data-is=reward], [data-is=exact]") == [28, 28]
+    assert page.text("[data-is=group]") == "Step 0: no group yet"
+
+
+@pytest.mark.parametrize(("reward", "ends"), [(strict, (60, 60)), (lenient, (100, 0))])
+def test_what_the_player_of_lesson_20_shows_does_not_hang_on_its_seed(monkeypatch, reward, ends):
+    for seed in range(10):
+        monkeypatch.setitem(DATA["policy"], "seed", seed)
+        looks, _ = policy_steps(reward, 100)
+        reached = [expected_reward(looks, what)[-1].item() for what in (reward, strict)]
+        assert reached == pytest.approx(ends, abs=3)
+
+
+def test_the_still_of_the_policy_has_the_expectations_of_its_start():
+    looks, _ = policy_steps(strict, 0)
+    assert expected_reward(looks, strict).item() == pytest.approx(28)
+    assert STILLS["policy"].count("28.0\u00a0%") == 2 and STILLS["policy"].count("28.0 %") == 2
+    assert re.findall(r'"probability">([\d.]+)<', STILLS["policy"]) == [f"{share:.3f}" for share in looks[0]]
+    hedged = sum(share for answer, share in zip(DATA["policy"]["answers"], looks[0], strict=True) if "or" in answer)
+    assert float(hedged) == pytest.approx(0.27)  # as site/players/index.md says
+
+
 # --- how they look ---------------------------------------------------------------------------------------------------
 
 
@@ -565,7 +659,7 @@ def test_print_shows_the_picture_and_no_controls(address, browser):
 @pytest.mark.deep
 def test_without_scripts_there_is_a_picture_with_words(address, browser):
     with browser.without_scripts(address + PAGE):
-        assert browser.evaluate("document.querySelectorAll('figure.by-hand svg[role=img][aria-label]').length") == 8
+        assert browser.evaluate("document.querySelectorAll('figure.by-hand svg[role=img][aria-label]').length") == 9
         assert browser.evaluate("document.querySelectorAll('figure.by-hand :is([role=slider], .is-live)').length") == 0
 
 

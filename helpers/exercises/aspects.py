@@ -261,11 +261,8 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
     def probe(answer, draw):
         arguments = inputs(draw)
         via(answer, draw)(*arguments)
-        return {
-            numbered(INPUT, place): argument
-            for place, argument in enumerate(arguments)
-            if isinstance(argument, torch.Tensor)
-        }
+        held = {numbered(INPUT, place): _held_by(argument) for place, argument in enumerate(arguments)}
+        return {name: tensor for name, tensor in held.items() if tensor is not None}
 
     return Aspect(
         LEFT_ALONE,
@@ -278,6 +275,14 @@ def input_left_alone(points: float, inputs: Inputs, *, via: Via = as_is) -> Aspe
             "numbers. Look for +=, -=, *=, /=, an assignment to x[...], or a method whose name ends in _."
         ),
     )
+
+
+def _held_by(argument: Any) -> torch.Tensor | None:
+    """The numbers of a tensor, or of a dict of tensors, one after the other; None for anything else."""
+    if isinstance(argument, Mapping):
+        tensors = [tensor for tensor in argument.values() if isinstance(tensor, torch.Tensor)]
+        return torch.cat([tensor.detach().flatten().double() for tensor in tensors]) if tensors else None
+    return argument if isinstance(argument, torch.Tensor) else None
 
 
 ON_THE_CPU_ONLY = (

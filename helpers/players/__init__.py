@@ -39,6 +39,7 @@ SCRIPTS = {
     "depth": ("numbers.js", "depth.js"),
     "next-byte": ("numbers.js", "next-byte.js"),
     "translator": ("numbers.js", "translator.js"),
+    "policy": ("numbers.js", "policy.js"),
 }
 CONTROLS = '<div class="by-hand-controls">'
 WHERE_LIVE = "<p>This player is at rest: run the cell to move it.</p>"

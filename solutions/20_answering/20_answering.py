@@ -750,8 +750,15 @@ check.prediction("hole", hole)
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** This is **reward hacking**. The strict reward
 # in the same loop removes hedging, so it is the reward, and not the loop, that makes the difference. Nothing in the
-# reward's own curve gives it away; it takes a second instrument.
-#
+# reward's own curve gives it away; it takes a second instrument. In the player, take the steps yourself, with each
+# reward.
+
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("policy")
+
+# %% [markdown]
 # ## What you can do now
 #
 # You can say what a loss looks at, and with what consequence: every token, the answer, a pair, or a sample with a

@@ -39,10 +39,16 @@ def decoder_inputs(b: int, t: int, e: int, h: int, depth: int, n: int = 11) -> I
     return inputs
 
 
+def faint(draw: Draw) -> tuple:
+    """Weights whose vectors hardly vary: the ε of a norm counts."""
+    weights, *others = decoder_inputs(2, 4, 6, 2, 1)(draw)
+    return {name: weight / (150 if name in ("tokens", "positions") else 1) for name, weight in weights.items()}, *others
+
+
 def long_text(draw: Draw) -> tuple:
-    """A longer text, more heads and blocks."""
+    """A longer text, more heads, and more blocks than numbers of one digit."""
     h = draw.number(5, 8)
-    weights = trained(draw, 90, 6 * h, 4, 70)
+    weights = trained(draw, 90, 6 * h, draw.number(11, 13), 70)
     return weights, draw.integers(0, 90, draw.number(9, 12), draw.number(50, 70)), h
 
 
@@ -56,6 +62,7 @@ decoder = exercise(
         "with one position": decoder_inputs(3, 1, 6, 3, 2),
         "with one head": decoder_inputs(2, 3, 4, 1, 2),
         "with no block": decoder_inputs(2, 4, 6, 2, 0),
+        "with small embeddings": faint,
         "with as many positions as texts": decoder_inputs(3, 3, 6, 3, 1),
     },
     larger=long_text,
@@ -79,9 +86,9 @@ def distributions(m: int, b: int, n: int, zeros: float = 0.0) -> Inputs:
 
 
 def unlikely(draw: Draw) -> tuple:
-    """Log-probabilities whose exponentials are 0 in float32."""
+    """Log-probabilities whose exponentials are 0, in double precision too."""
     log_p, w = distributions(3, 2, 4)(draw)
-    return log_p - 150.0 * draw.mask(0.5, 1, 2, 4), w
+    return log_p - 900.0 * draw.mask(0.5, 1, 2, 4), w
 
 
 def many_models(draw: Draw) -> tuple:
@@ -117,6 +124,11 @@ def said_of_targets(m: int, n: int, steps: int) -> Inputs:
     return case(lambda draw: -draw.normal(m, n, std=2.0).abs() - draw.uniform(0, 2, m, 1), steps)
 
 
+def much_alike(draw: Draw) -> tuple:
+    """Two models of which one is better by so little that each step changes the weights by less than 0.0001."""
+    return torch.tensor([[4e-4], [0.0]]) - 0.1 - 1e-4 * draw.normal(2, 40), 400
+
+
 mixture_weights = exercise(
     "mixture_weights",
     stars=2,
@@ -127,7 +139,8 @@ mixture_weights = exercise(
         "with one step": said_of_targets(2, 6, 1),
         "with a single model": said_of_targets(1, 4, 3),
         "with as many models as targets": said_of_targets(4, 4, 2),
-        "with tiny probabilities": case(lambda draw: -200 - draw.normal(3, 6).abs(), 2),
+        "with tiny probabilities": case(lambda draw: -900 - draw.normal(3, 6).abs(), 2),
+        "with models that are much alike": much_alike,
     },
     larger=case(lambda draw: -draw.heavy(draw.number(9, 12), draw.number(300, 400)).abs(), integer(12, 18)),
     aspects=(values(1.5, axes="model"), input_left_alone(0.25), any_device(0.25)),
