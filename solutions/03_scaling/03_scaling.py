@@ -702,7 +702,7 @@ check.prediction("four_starts", four_starts)
 # %% [markdown]
 # **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
 # anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a
-# tenth of a bit above each run with the root. Sharp rows are not the whole cause: in one run of [Measured
+# tenth of a bit above each run with the root. Sharp rows need not be the whole cause: in one run of [Measured
 # further](../../site/further.md#lesson-3), a soft start without the root helps little.
 #
 # **Your model so far** is the second of the four: small matrices, with the root. So expect little.
