@@ -10,14 +10,15 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the division by $\sqrt d$, which we call *the root* for short. **What goes wrong without it?** This lesson asks
-# the question three times: of a row of weights, of its gradient, and of a model in training.
+# except the division by $\sqrt d$, which we call *the root* for short. **What goes wrong without it?** This lesson
+# asks the question four times: of a row of random weights, of a trained head, of a gradient, and of a model in
+# training.
 #
 # | | |
 # |---|---|
-# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds the factor with which an attention function multiplies its scores; you also fix a head that loads and computes the wrong numbers |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds the factor with which an attention function multiplies its scores; you also fix a head that loads trained matrices and computes the wrong numbers |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
-# | **It takes** | about 90 minutes: five exercises, 18 points, and three predictions |
+# | **It takes** | about 80 minutes: five exercises, 18 points, and three predictions |
 # | **It computes** | in about a minute in all, without a GPU; you can stop the trainings early |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or key
@@ -36,46 +37,26 @@ from helpers.lesson import start
 check = start("03_scaling")
 
 # %% [markdown]
-# ## A row of weights without the root
+# ## Wide vectors make a row sharp by chance
 #
-# **When the vectors are wide, chance makes a row of weights sharp.** To see this, draw one query and eight keys with
-# standard normal components, and compute attention weights as in lesson 2: dot products, then softmax. Nothing is
-# trained. The panels differ only in the width d of the vectors.
+# **Without the root, the width of the vectors alone makes a row of weights sharp.** Draw one query and eight keys
+# with standard normal components, and compute attention weights as in lesson 2: dot products, then softmax. Nothing
+# is trained.
 
 # %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has nearly all of it."}}
 chance = torch.Generator().manual_seed(307)
-drawn = {}
-for d in (4, 64, 1024):    # one query and eight keys, (1, d) and (8, d)
-    drawn[d] = tuple(torch.randn(n, d, generator=chance).to(device()) for n in (1, 8))
+_, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
+drawn = {}    # the scores of one query and eight keys, (8,), at each width
+for ax, d in zip(axes, (4, 64, 1024)):
+    query, keys = (torch.randn(n, d, generator=chance) for n in (1, 8))
+    drawn[d] = (query @ keys.T)[0]
+    ax.bar(range(8), torch.softmax(drawn[d], dim=-1), color=plots.COLOURS[0])
+    ax.set(title=f"d = {d}", xlabel="key j", xticks=range(8), ylim=(0, 1.05))
+axes[0].set_ylabel("weight")
+plt.show()
 
-def bars(weights):
-    """Draw one panel for each width. weights: {title: (s,)}."""
-    figure, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
-    for ax, (title, row) in zip(axes, weights.items()):
-        ax.bar(range(8), row.cpu(), color=plots.COLOURS[0])
-        ax.set(title=title, xlabel="key j", xticks=range(8), ylim=(0, 1.05))
-    axes[0].set_ylabel("weight")
-    plt.show()
-
-weights = {}
-for d, (query, keys) in drawn.items():
-    weights[f"d = {d}"] = torch.softmax(query @ keys.T, dim=-1)[0]
-bars(weights)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The eight bars of a panel add up to 1. In this draw several keys share the weight at d = 4, and a
-# single key has nearly all of it at d = 1024. Chance decided which.
-#
-# </div>
-#
-# Is this draw typical? Repeat it a thousand times, and count the rows in which one key has more than 99 % of the
-# weight:
-
-# %%
 chance = torch.Generator().manual_seed(1)
-for d in (4, 64, 1024):
+for d in drawn:    # the same a thousand times
     queries = torch.randn(1000, 1, d, generator=chance)
     keys = torch.randn(1000, 8, d, generator=chance)
     largest = torch.softmax(queries @ keys.mT, dim=-1).amax(dim=-1)    # (1000, 1)
@@ -83,15 +64,21 @@ for d in (4, 64, 1024):
     print(f"d = {d:>4}: one key has more than 99 % in {share:.1%} of rows")
 
 # %% [markdown]
-# At d = 4 this hardly ever happens; at d = 1024 it is the rule. The softmax is the same, so the cause must be in the
-# scores. How large are they?
+# <div class="figure-caption">
+#
+# **How to read it.** The panels differ only in the width d of the vectors. The eight bars of a panel add up to 1,
+# and chance decided which is the tallest. The printed lines are about a thousand such rows at each width.
+#
+# </div>
+#
+# At d = 4 such a row is rare, at d = 1024 it is the rule. The softmax is the same, so the cause must be in the
+# scores.
 
 # %% [markdown]
-# ## How large is a dot product?
+# ## The variance of a score is d
 #
-# Make two assumptions about the components of $q$ and $k$: they are **independent** of each other, and each has **mean
-# 0 and variance 1**. Take the product of component a of q and component a of k. The mean of a product of independent
-# random variables is the product of their means:
+# Assume that the components of $q$ and $k$ are **independent** of each other, and that each has **mean 0 and variance
+# 1**. The mean of a product of independent random variables is the product of their means:
 #
 # $$\mathbb{E}[q_a k_a] \;=\; \mathbb{E}[q_a]\;\mathbb{E}[k_a] \;=\; 0 \cdot 0 \;=\; 0 .$$
 #
@@ -107,12 +94,12 @@ for d in (4, 64, 1024):
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
 #
 # **So the [variance](../../site/glossary.md#variance) of a score is d.** Its standard deviation, the distance of a
-# typical score from 0, is $\sqrt d$. About half of the terms are negative and cancel others, so sixteen times as many
-# terms make a score only four times as large.
+# typical score from 0, is $\sqrt d$. Terms of both signs partly cancel, so sixteen times as many make a score only
+# four times as large.
 #
-# Are the assumptions realistic? At the start of training they nearly are, if the inputs have variance 1 and the
-# entries of a matrix with e rows are drawn with variance 1/e. (PyTorch's `nn.Linear` draws a third of that.) After
-# training they may not be (question 2 at the end).
+# At the start of training the assumptions nearly hold, if inputs have variance 1 and the entries of a matrix with e
+# rows have variance 1/e. (PyTorch's `nn.Linear` draws a third of that.) After training they may not (question 2 at
+# the end).
 
 # %% [markdown]
 # <div class="card">
@@ -160,39 +147,13 @@ def score_variance(d, samples, generator):
 check(score_variance)
 
 # %% [markdown]
-# Your function measures the variances in the titles of these histograms:
-
-# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it; each title gives a measured variance close to d. Most scores are between minus 4 and 4, minus 16 and 16, minus 64 and 64. At widths 64 and 1024 the curve and the histogram agree; at width 4 the histogram is higher in the middle."}}
-chance = torch.Generator().manual_seed(0)
-figure, axes = plt.subplots(1, 3, figsize=(6, 3.2))
-for ax, d in zip(axes, (4, 64, 1024)):
-    variance = float(score_variance(d, 8000, chance))
-    q, k = torch.randn(2, 8000, d, generator=chance)
-    ends = (-4 * d**0.5, 4 * d**0.5)
-    ax.hist((q * k).sum(-1).numpy(), bins=41, range=ends, density=True,
-            color=plots.COLOURS[5], edgecolor="white", linewidth=0.3, label="measured")
-    z = torch.linspace(*ends, 200)
-    normal = torch.exp(-z**2 / (2 * d)) / math.sqrt(2 * math.pi * d)
-    ax.plot(z, normal, color="black", label="normal, variance d")
-    ax.set(title=f"d = {d}:\nvariance {variance:.4g}", xlabel="score q·k",
-           xticks=[ends[0] / 2, 0, ends[1] / 2])
-axes[0].set_ylabel("density")
-figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
+# ## Divided by √d, a score has variance 1 at every width
 #
-# **How to read it.** The bars are scores (drawn anew). The curve is the normal density with mean 0 and the variance d
-# derived above; nothing is fitted. Look at the horizontal axes: from panel to panel d grows sixteenfold, and the
-# scores spread four times as far. (At d = 4 the shapes differ: a sum of four products is not normal yet.)
+# Dividing a random variable by $\sqrt d$ divides its variance by d:
 #
-# </div>
-
-# %% [markdown]
-# ## Divide by √d
+# $$\operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
 #
-# One division undoes the growth of the variance, between the product and the softmax:
+# One division undoes the growth, between the product and the softmax:
 
 # %%
 plots.diagrams.scaling_flow()
@@ -200,65 +161,65 @@ plots.diagrams.scaling_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The column on the right gives the variance. The product raises it from 1 to d, and the division
-# brings it back to 1.
+# **How to read it.** The column on the right gives the variance. The product raises it from 1 to d, and the
+# division brings it back to 1.
 #
 # </div>
 #
-# Dividing a random variable by $\sqrt d$ divides its variance by d, so scaled scores have variance 1 at every width:
-#
-# $$\operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
-#
-# An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
-# (2018) has two keys, d = 64, and the scores 112 and 96:
-
-# %% tags=["nbval-check-output"]
-plain = torch.tensor([112.0, 96.0])
-scaled = plain / math.sqrt(64)
-for name, scores in {"not scaled": plain, "scaled": scaled}.items():
-    first, second = torch.softmax(scores, dim=0).tolist()
-    print(f"{name}: scores {scores.tolist()}, weights {first:.2f} and {second:.2g}")
-
-# %% [markdown]
-# Softmax depends on the *differences* of the scores. A difference of 16 makes one weight $e^{16}$ times the other, a
-# difference of 2 only $e^2$ times. Scaling keeps the order of the weights and raises the second weight to 0.12.
-#
-# Scaled scores take one line of code. It counts axes **from the end**, so that in [lesson
-# 4](../04_multi_head/04_multi_head.ipynb) it also works with an axis for heads.
+# In code this is one line. It counts axes **from the end**, to work with [lesson
+# 4](../04_multi_head/04_multi_head.ipynb)'s axis for heads too.
 
 # %%
 def scaled_scores(q, k):
     """q: (..., t, d). k: (..., s, d). Returns (..., t, s): [..., i, j] is q_i·k_j / √d."""
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
-# %% mystnb={"image": {"alt": "The same three bar charts with scaled scores. At all three widths several of the eight keys share the weight, and none comes near 1."}}
-weights = {}
-for d, (query, keys) in drawn.items():
-    scores = scaled_scores(query, keys)    # (1, s)
-    weights[f"d = {d}, scaled"] = torch.softmax(scores, dim=-1)[0]
-bars(weights)
-
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The first figure again, with scaled scores. In each panel the same key as before has the tallest
-# bar. But now several keys share the weight at every width.
-#
-# </div>
-#
-# Lesson 2 multiplied the scores by a number β. The root fixes β at $1/\sqrt d$. Attention can still become sharp,
-# because training can make queries and keys longer.
-#
-# **The root of what?** Of d, the number of terms in the sum: the width of one [head](../../site/glossary.md#head). A
-# model of width e often has h heads of width d = e/h each. Dividing by √e is an easy mistake. It makes all scores too
-# small by a factor of √h, and raises no error.
-#
 # Change the width in the player and watch the largest weight, first without the division, then with it:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
 
 show_player("scaling")
+
+# %% [markdown]
+# **The root of what?** Of d, the number of terms in the sum: the width of one [head](../../site/glossary.md#head).
+# In a model with h heads of width d = e/h, dividing by √e makes all scores too small by a factor of √h, and raises
+# no error.
+#
+# Now on paper. The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the
+# two missing numbers.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
+
+X_raw = (X @ W_Q) @ (X @ W_K).T
+X_scaled = X_raw / math.sqrt(4)
+X_weights = torch.softmax(X_scaled, dim=-1)
+plots.number_grids(
+    "three-words", "Scores of three words divided by the root of d, by hand", THREE_WORDS,
+    [{"*q k*^{⊤}": X_raw, "*w*, not scaled": torch.softmax(X_raw, dim=-1)},
+     {"*q k*^{⊤}/2": X_scaled, "*w*, scaled": X_weights}],
+    empty=[("*q k*^{⊤}/2", 1, 1), ("*w*, scaled", 1, 1)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above, the scores of lesson 2 and their softmax. Below, the divided scores and their softmax.
+# Rows are queries, columns are keys, both in the order *the*, *loop*, *ends*. For the missing weight use $e \approx
+# 2.7$ and $e^2 \approx 7.4$.
+#
+# </div>
+#
+# Every row becomes softer. The next cell prints the two missing numbers.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
+before = torch.softmax(X_raw, dim=-1)[1, 1]
+print(f"its weight: {X_weights[1, 1]:.2f}, before the division {before:.2f}")
+mine = scaled_scores(X @ W_Q, X @ W_K)
+print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
 
 # %% [markdown]
 # <div class="card">
@@ -292,323 +253,47 @@ for d in (64, 1024):
 check.prediction("three_times_as_large", three_times_as_large)
 
 # %% [markdown]
-# **The root corrects for the width and for nothing else.** If components have standard deviation σ, the variance of the
-# scaled score is σ⁴ at every width. [Lesson 7](../07_transformer_block/07_transformer_block.ipynb) keeps the inputs of
-# the projections near standard deviation 1, but the projections themselves may grow.
+# **The root corrects for the width and for nothing else.** If components have standard deviation σ, the variance of
+# the scaled score is σ⁴ at every width. So attention can still become sharp: training can make queries and keys
+# longer.
 
 # %% [markdown]
-# ## The gradient without the root
+# ## A trained head without the root: other numbers, no error
 #
-# So without the root, a row is sharp by chance. Is that a harm? Training could still move the weight to where it
-# belongs. Take Alammar's two scores again, and suppose that the loss would be lower if the **second** key had the
-# weight. Gradient descent has to raise its score.
+# **Leave the root out of a head that was trained with it, and the head computes something else. Nothing
+# complains.** Lesson 2 did this with a head of a published model, and every shape was right. Here is its map again,
+# beside the map with the root.
 
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `saturated_gradient`** &nbsp; 1 minute · no points
-#
-# Raise the score of the second key by the same small amount in two rows: the unscaled scores (112, 96) and the scaled
-# scores (14, 12). How much does the weight of this key rise in the unscaled row, compared with the scaled row?
-#
-# - **A.** More: the further off the weights are, the stronger the correction.
-# - **B.** About as much: the score is raised by the same amount.
-# - **C.** About a tenth as much.
-# - **D.** About a millionth as much.
-# </div>
+# %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
+from helpers.data.sentence import WORDS, queries_keys_values
 
-# %% nbgrader={"grade": false, "grade_id": "saturated_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-saturated_gradient = "D"
-### STUDENT GETS
-# saturated_gradient = ...    # "A", "B", "C" or "D"
-### END SOLUTION
-
-# %% tags=["nbval-check-output"]
-rises = []
-for scores in ([112.0, 96.0], [14.0, 12.0]):
-    z = torch.tensor(scores, requires_grad=True)
-    second_weight = torch.softmax(z, dim=0)[1]
-    rises.append(torch.autograd.grad(second_weight, z)[0][1].item())
-    told = f"the weight of the second key rises by {rises[-1]:.2g} per unit of its score"
-    print(f"scores {scores}: {told}")
-print(f"ratio {rises[0] / rises[1]:.2g}")
-
-# %% nbgrader={"grade": true, "grade_id": "check_saturated_gradient", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("saturated_gradient", saturated_gradient)
-
-# %% [markdown]
-# ## The derivative of softmax
-#
-# From here on, $z$ is one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ is the row of
-# weights; j and m both count keys. The derivative of the logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, is
-# simpler, so begin with that:
-#
-# $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
-# \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
-#
-# By the chain rule the left side equals $(1/p_m)\, \partial p_m / \partial z_j$. Multiply both sides by $p_m$. All s²
-# derivatives together form one matrix, the [**Jacobian**](../../site/glossary.md#jacobian):
-#
-# $$\frac{\partial p_m}{\partial z_j} \;=\; p_m\,(\delta_{mj} - p_j) ,
-# \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
-#
-# Entry (m, j) is the rate at which weight m changes when score j is raised. Weight j itself rises at the rate $p_j (1 -
-# p_j)$, and the other weights fall. Now let the softmax [saturate](../../site/glossary.md#saturation): one weight
-# approaches 1, the others 0. Then $\operatorname{diag}(p)$ and $p p^\top$ approach the same matrix, **and their
-# difference J approaches zero**.
-#
-# Training does not need J itself. Backpropagation brings one number for each weight to the softmax, $g_m = \partial L /
-# \partial p_m$, and the softmax passes on one number for each score:
-#
-# $$\frac{\partial L}{\partial z_j} \;=\; \sum_m g_m\, \frac{\partial p_m}{\partial z_j} .$$
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
-#
-# You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights. Return
-# the gradient with respect to the scores. Put $\partial p_m / \partial z_j$ into the sum over m and simplify on paper
-# first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted too.)
-#
-# The last axis holds the keys; there may be any number of axes in front of it, or none. Your function must itself be
-# differentiable: the check sends gradients back through it, to g and to the scores from which p is made.
-#
-# <details><summary>Hint 1: split the sum</summary>
-#
-# $p_m(\delta_{mj} - p_j)$ has two terms, so there are two sums. In the first sum, $\delta_{mj}$ leaves a single m. In
-# the second, $p_j$ does not depend on m and can be taken out of the sum. What is left inside is an average of g.
-#
-# </details>
-# <details><summary>Hint 2: three keys, with numbers</summary>
-#
-# Let p be (½, ¼, ¼) and g be (4, 0, 0). The average of g with the weights p is 2, and the result is (1, −½, −½). It
-# sums to 0, as every row of your result must. The average is one number for each row; mind how its shape broadcasts
-# against (..., s).
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "softmax_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def softmax_backward(p, g):
-    """The gradient of a loss with respect to the scores of a softmax.
-
-    p: (..., s), the weights; each row sums to 1.
-    g: (..., s), the gradient of the loss with respect to the weights.
-    Returns (..., s): entry [..., j] is the sum over m of g_m ∂p_m/∂z_j.
-    """
-    ### BEGIN SOLUTION
-    mean = (p * g).sum(dim=-1, keepdim=True)    # (..., 1): the average of g with weights p
-    return p * (g - mean)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_softmax_backward", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
-check(softmax_backward)
-
-# %% [markdown]
-# **A key with hardly any weight gets hardly any gradient, even if it is the right one.** Your formula says why. If
-# $g_j$ is below the weighted average of g, more weight on key j would lower the loss. Gradient descent then raises the
-# score of key j, but in proportion to the weight that the key already has.
-
-# %% [markdown]
-# ## One number for how sharp a row is
-#
-# To ask the question of a whole model, we need one number for each of its rows.
-# [**Entropy**](../../site/glossary.md#entropy) says how spread out the weights of a row are:
-#
-# $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
-#
-# with the natural logarithm, so its unit is the **nat**. Entropy is largest, $\log s$, when all s weights are equal,
-# and 0 when one weight is 1 and the rest are 0. You can read $e^H$ as the number of keys that share the weight: for n
-# equal weights, $e^H$ is n.
-#
-# Weights of 0 need care. $p \log p$ goes to 0 as p does, so $0 \log 0$ counts as 0. A computer, however, evaluates $0
-# \cdot \log 0$ as NaN. Such weights do occur: a score can be so far below the largest that its exponential is 0 in
-# float32, and in lesson 5 weights are set to 0 on purpose.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 3 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
-#
-# Return the entropy of each row of weights, in nats. The last axis is summed away; there may be any number of axes in
-# front of it, or none. Weights of exactly 0 contribute 0. The gradient is checked only where all weights are above 0:
-# at 0 the slope of $p \log p$ is infinite.
-#
-# <details><summary>Hint 1: where the NaN has to be stopped</summary>
-#
-# Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (This
-# keeps NaN out of the result, but not out of the gradient.) Or replace each 0 by a tiny number before you take the
-# logarithm: the factor 0 in front of it makes the term 0.
-#
-# </details>
-# <details><summary>Hint 2: three rows, with numbers</summary>
-#
-# The row (½, ½, 0) has two terms of −½ log 2 and one of 0; its entropy is log 2, about 0.69. The row (1, 0, 0) has
-# entropy 0, and (½, ¼, ¼) has 1.5 · log 2, about 1.04. If you get 1.5, you took logarithms to base 2.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "attention_entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def attention_entropy(weights):
-    """How spread out each row of weights is.
-
-    weights: (..., s), none negative, each row sums to 1.
-    Returns (...): −Σ p log p over the last axis, in nats; 0·log 0 counts as 0.
-    """
-    ### BEGIN SOLUTION
-    terms = torch.xlogy(weights, weights)    # (..., s), all ≤ 0
-    return -terms.sum(dim=-1)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_attention_entropy", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(attention_entropy)
-
-# %% [markdown]
-# Back to the first figure: over how many of the eight keys does each of its three queries spread its weight?
-
-# %%
-for d, (query, keys) in drawn.items():
-    plain = query @ keys.T
-    rows = torch.softmax(torch.cat([plain, plain / math.sqrt(d)]), dim=-1)    # (2, 8)
-    before, after = attention_entropy(rows).exp().tolist()
-    print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
-
-# %% [markdown]
-# ## A model without the root
-#
-# So far nothing has been trained. Take the language model of lesson 2, whose d is 64, and train it four ways: with
-# small or with large initial matrices for queries and keys, and with or without the root. The small matrices are those
-# that `nn.Linear` draws. With the large ones, the components of queries and keys start at a standard deviation of about
-# 1.4; the derivation assumed 1.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `four_starts`** &nbsp; 1 minute · no points
-#
-# With small matrices, queries and keys start near 0, because the byte vectors are small too. Which models end worse
-# than the rest, by more than a tenth of a [bit per byte](../../site/glossary.md#bits-per-byte)?
-#
-# - **A.** The two without the root: they are too sharp.
-# - **B.** The one with large matrices and without the root.
-# - **C.** The two with the root: an average with softer weights carries less information.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "four_starts", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-four_starts = "B"
-### STUDENT GETS
-# four_starts = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% [markdown]
-# The next cell prints the entropy of rows before training (for 32 equal weights it is log 32, about 3.47). Then it
-# trains the two models with large matrices: half a minute on one core. The stop button ends a training early.
-
-# %% mystnb={"image": {"alt": "Four rows with three ticks each over held-out bits per byte. Small matrices, without and with the root: all ticks between 3.30 and 3.34. Large matrices without the root: between 3.54 and 3.59. Large matrices with the root: between 3.33 and 3.42."}}
-from helpers.data.recorded import recorded
-from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
-
-windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
-plain_scores = lambda q, k: q @ k.mT
-
-def started(scores_of, large):
-    """A model before training, and the mean entropy of the rows of its last positions."""
-    torch.manual_seed(0)
-    model = ByteModel(ScaledHead(scores_of)).to(device())
-    to_queries, to_keys = model.mix.to_queries, model.mix.to_keys
-    if large:
-        for layer in (to_queries, to_keys):
-            torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    x = 0.1 * model.positions(model.tokens(windows))    # as training starts with them
-    rows = torch.softmax(scores_of(to_queries(x[:, -1:]), to_keys(x)), dim=-1)
-    return model, attention_entropy(rows).mean().item()
-
-bits = recorded("ladder")["result"]["bits"]
-runs = {"small matrices, not scaled": bits["02_queries_keys_values"],
-        "small matrices, scaled": bits["03_scaling"],
-        "large matrices, not scaled": bits["03 large, not scaled"],
-        "large matrices, scaled": bits["03 large, scaled"]}
-for name in runs:
-    large, scores_of = "large" in name, plain_scores if "not" in name else scaled_scores
-    model, entropy = started(scores_of, large)
-    print(f"{name}: mean entropy {entropy:.2f} nats before training")
-    if large:
-        print(f"    {measured(model, 3600)[0]:.2f} bits per byte after it")
-plots.runs({"three runs each": runs}, "held-out bits per byte")
-plt.gca().set_title("Only large matrices need the root")
+q, k, _ = queries_keys_values(head=7)    # (t, d) each, with d = 32
+maps = {"not scaled": torch.softmax(q @ k.mT, dim=-1),
+        "scaled": torch.softmax(scaled_scores(q, k), dim=-1)}
+plots.sentence_map(torch.stack(list(maps.values())), WORDS, list(maps))
 plt.show()
+for name, rows in maps.items():
+    to_muddy = rows[WORDS.index("bank"), WORDS.index("muddy")].item()
+    print(f"{name}: bank gives {to_muddy:.2f} to muddy")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each way to start, one tick for each of our three runs, with seeds 0, 1 and 2; farther
-# left is better. The lines above the figure are from your machine, with seed 0.
-#
-# </div>
-
-# %% nbgrader={"grade": true, "grade_id": "check_four_starts", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("four_starts", four_starts)
-
-# %% [markdown]
-# **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
-# with or without it, and the models end alike. With large ones, rows start sharp without the root, and each of our
-# three runs without it ends more than a tenth of a bit above each run with it. The root does not undo the large start
-# altogether: two of the three runs with it still end above all runs with small matrices.
-#
-# So what goes wrong without the root? Wide vectors of variance 1 get sharp rows, a sharp row hardly learns, and our
-# model with large matrices ends worse. With small matrices, nothing goes wrong. ([Measured
-# further](../../site/further.md#lesson-3) separates the two effects of the root: rows start soft, and each step moves
-# the scores less.)
-
-# %% [markdown]
-# ## Practice: numbers that nothing else checks
-#
-# **Code can load and run and be wrong, and nothing complains.** Every shape is right, every key of a file matches, and
-# only the numbers are wrong. Practise on numbers in three places: on paper, in a function that you can call but not
-# read, and in a head that loads the matrices of a trained model.
-#
-# First on paper. The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the two
-# missing numbers.
-
-# %% tags=["hide-input"]
-from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
-
-X_raw = (X @ W_Q) @ (X @ W_K).T
-X_scaled = X_raw / math.sqrt(4)
-X_weights = torch.softmax(X_scaled, dim=-1)
-plots.number_grids(
-    "three-words", "Scores of three words divided by the root of d, by hand", THREE_WORDS,
-    [{"*q k*^{⊤}": X_raw, "*w*, not scaled": torch.softmax(X_raw, dim=-1)},
-     {"*q k*^{⊤}/2": X_scaled, "*w*, scaled": X_weights}],
-    empty=[("*q k*^{⊤}/2", 1, 1), ("*w*, scaled", 1, 1)],
-)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The upper grids are the scores of lesson 2 and their softmax. The lower grids are the divided
-# scores and their softmax. Rows are queries, columns are keys, both in the order *the*, *loop*, *ends*. For the missing
-# weight use $e \approx 2.7$ and $e^2 \approx 7.4$.
+# **How to read it.** Rows are the words that look. Left, softmax of the plain products, as in lesson 2. Right, the
+# products are divided by √32. The words are read without their positions.
 #
 # </div>
 #
-# Every row becomes softer. The next cell prints the two missing numbers.
-
-# %% tags=["hide-cell", "nbval-check-output"]
-print(f"score of loop and loop: {X_scaled[1, 1]:.0f}")
-before = torch.softmax(X_raw, dim=-1)[1, 1]
-print(f"its weight: {X_weights[1, 1]:.2f}, before the division {before:.2f}")
-mine = scaled_scores(X @ W_Q, X @ W_K)
-print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5))
+# With the root, *bank* still looks most at *muddy*, but no longer only there: its output is an average of many
+# words again.
+#
+# No error says that a factor is missing, but numbers do: measure the factor from the outside (exercise 2), or
+# compare with code that is right (after exercise 3).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `measured_scale`** &nbsp; ★★☆ · 10 minutes · 3 points
+# **Exercise 2 · `measured_scale`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
 # `attend(q, k, v)` computes $\operatorname{softmax}(\beta\, q k^\top)\, v$ with a factor β that you do not know,
 # between one twenty-fifth and 10. Find it: call `attend`, as often as you like, on q, k and v of your own choice, and
@@ -661,11 +346,12 @@ for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
 
 # %% [markdown]
 # Lesson 2's attention does not scale, and PyTorch's multiplies by 1/8, which is $1/\sqrt{64}$.
+# The next head loads the matrices of a trained model, and you can read its code.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
+# **Exercise 3 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
 # Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
 # $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call of the head must compute exactly that, in training and in
@@ -729,9 +415,9 @@ class PortedHead(torch.nn.Module):
 check(PortedHead)
 
 # %% [markdown]
-# When you load matrices that someone else trained, compare *numbers*: give their code and yours the same input, and
-# compare the outputs. Here PyTorch's own attention stands in for their code. It receives our q, k and v, so the
-# comparison tests everything but the three projections.
+# **Compare numbers, not shapes.** Give the other code and yours the same input, and compare the outputs. Here
+# PyTorch's own attention stands in for the other code. It receives our q, k and v, so everything but the three
+# projections is tested.
 
 # %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
@@ -754,9 +440,272 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # </details>
 
 # %% [markdown]
-# ## Your model so far
+# ## Can training undo a sharp row?
 #
-# Lesson 2's model gets the root. Its matrices start small, so expect little.
+# Does a model suffer that trains without the root from the start? Its rows may be sharp by chance, but training
+# could move the weight to where it belongs.
+#
+# An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
+# (2018) has two keys, d = 64, and the scores 112 and 96. Suppose that the **second** key should have the weight.
+# Gradient descent has to raise its score.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `saturated_gradient`** &nbsp; 1 minute · no points
+#
+# Raise the score of the second key by the same small amount in two rows: the unscaled scores (112, 96) and the scaled
+# scores (14, 12). How much does the weight of this key rise in the unscaled row, compared with the scaled row?
+#
+# - **A.** More: the further off the weights are, the stronger the correction.
+# - **B.** About as much: the score is raised by the same amount.
+# - **C.** About a tenth as much.
+# - **D.** About a millionth as much.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "saturated_gradient", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+saturated_gradient = "D"
+### STUDENT GETS
+# saturated_gradient = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %% tags=["nbval-check-output"]
+rises = []
+for scores in ([112.0, 96.0], [14.0, 12.0]):
+    z = torch.tensor(scores, requires_grad=True)
+    weight = torch.softmax(z, dim=0)[1]
+    rises.append(torch.autograd.grad(weight, z)[0][1].item())
+    told = f"rises by {rises[-1]:.2g} per unit of its score"
+    print(f"scores {scores}: the second key's weight is {weight.item():.2g} and {told}")
+print(f"ratio {rises[0] / rises[1]:.2g}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_saturated_gradient", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("saturated_gradient", saturated_gradient)
+
+# %% [markdown]
+# ## A key with hardly any weight gets hardly any gradient
+#
+# A difference of 16 between two scores makes one weight $e^{16}$ times the other, and the smaller weight hardly
+# rises. The derivative of softmax says so for any number of keys.
+#
+# Let $z$ be one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ its weights; j and m count
+# keys. The logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, has the simpler derivative:
+#
+# $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
+# \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
+#
+# By the chain rule the left side equals $(1/p_m)\, \partial p_m / \partial z_j$. Multiply both sides by $p_m$. All s²
+# derivatives together form one matrix, the [**Jacobian**](../../site/glossary.md#jacobian):
+#
+# $$\frac{\partial p_m}{\partial z_j} \;=\; p_m\,(\delta_{mj} - p_j) ,
+# \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
+#
+# When score j is raised, weight j rises at the rate $p_j (1 - p_j)$, and the other weights fall. Now let the softmax
+# [saturate](../../site/glossary.md#saturation): one weight approaches 1, the others 0. Then $\operatorname{diag}(p)$ and
+# $p p^\top$ approach the same matrix, **and their difference J approaches zero**.
+#
+# Training does not need J itself. Backpropagation brings one number for each weight to the softmax, $g_m = \partial L /
+# \partial p_m$, and the softmax passes on one number for each score:
+#
+# $$\frac{\partial L}{\partial z_j} \;=\; \sum_m g_m\, \frac{\partial p_m}{\partial z_j} .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
+#
+# You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights. Return
+# the gradient with respect to the scores. Put $\partial p_m / \partial z_j$ into the sum over m and simplify on paper
+# first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted too.)
+#
+# The last axis holds the keys; there may be any number of axes in front of it, or none. Your function must itself be
+# differentiable: the check sends gradients back through it, to g and to the scores from which p is made.
+#
+# <details><summary>Hint 1: split the sum</summary>
+#
+# $p_m(\delta_{mj} - p_j)$ has two terms, so there are two sums. In the first sum, $\delta_{mj}$ leaves a single m. In
+# the second, $p_j$ does not depend on m and can be taken out of the sum. What is left inside is an average of g.
+#
+# </details>
+# <details><summary>Hint 2: three keys, with numbers</summary>
+#
+# Let p be (½, ¼, ¼) and g be (4, 0, 0). The average of g with the weights p is 2, and the result is (1, −½, −½). It
+# sums to 0, as every row of your result must. The average is one number for each row; mind how its shape broadcasts
+# against (..., s).
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "softmax_backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def softmax_backward(p, g):
+    """The gradient of a loss with respect to the scores of a softmax.
+
+    p: (..., s), the weights; each row sums to 1.
+    g: (..., s), the gradient of the loss with respect to the weights.
+    Returns (..., s): entry [..., j] is the sum over m of g_m ∂p_m/∂z_j.
+    """
+    ### BEGIN SOLUTION
+    mean = (p * g).sum(dim=-1, keepdim=True)    # (..., 1): the average of g with weights p
+    return p * (g - mean)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_softmax_backward", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
+check(softmax_backward)
+
+# %% [markdown]
+# This holds even for the right key. If $g_j$ is below the weighted average of g, more weight on key j would lower
+# the loss. Gradient descent then raises the score of key j, **but in proportion to the weight that the key already
+# has**.
+
+# %% [markdown]
+# ## Does a model in training need the root?
+#
+# **If a sharp row hardly learns, a model whose rows start sharp should end worse.** The test needs one number for
+# how sharp a row is. [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
+#
+# $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
+#
+# with the natural logarithm, so its unit is the **nat**. It is 0 when one weight is 1, and largest, $\log s$, when
+# all s weights are equal. You can read $e^H$ as the number of keys that share the weight: for n equal weights,
+# $e^H$ is n.
+#
+# Weights of 0 occur; lesson 5 makes some on purpose. $p \log p$ goes to 0 as p does, so $0 \log 0$ counts as 0. A
+# computer evaluates it as NaN.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Return the entropy of each row of weights, in nats. The last axis is summed away; there may be any number of axes in
+# front of it, or none. Weights of exactly 0 contribute 0. The gradient is checked only where all weights are above 0:
+# at 0 the slope of $p \log p$ is infinite.
+#
+# <details><summary>Hint 1: where the NaN has to be stopped</summary>
+#
+# Compute the terms first, then sum them. `torch.where(condition, a, b)` chooses between a and b entry by entry. (This
+# keeps NaN out of the result, but not out of the gradient.) Or replace each 0 by a tiny number before you take the
+# logarithm: the factor 0 in front of it makes the term 0.
+#
+# </details>
+# <details><summary>Hint 2: three rows, with numbers</summary>
+#
+# The row (½, ½, 0) has two terms of −½ log 2 and one of 0; its entropy is log 2, about 0.69. The row (1, 0, 0) has
+# entropy 0, and (½, ¼, ¼) has 1.5 · log 2, about 1.04. If you get 1.5, you took logarithms to base 2.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "attention_entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def attention_entropy(weights):
+    """How spread out each row of weights is.
+
+    weights: (..., s), none negative, each row sums to 1.
+    Returns (...): −Σ p log p over the last axis, in nats; 0·log 0 counts as 0.
+    """
+    ### BEGIN SOLUTION
+    terms = torch.xlogy(weights, weights)    # (..., s), all ≤ 0
+    return -terms.sum(dim=-1)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_attention_entropy", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(attention_entropy)
+
+# %% [markdown]
+# Measure the rows of the first figure and, on average, those of the two maps:
+
+# %%
+for d, scores in drawn.items():
+    rows = torch.softmax(torch.stack([scores, scores / math.sqrt(d)]), dim=-1)    # (2, 8)
+    before, after = attention_entropy(rows).exp().tolist()
+    print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
+before, after = (attention_entropy(rows).exp().mean().item() for rows in maps.values())
+print(f"head 7: spread over {before:.1f} of 12 words, scaled over {after:.1f}")
+
+# %% [markdown]
+# With the root, more than half of the keys share the weight at every width.
+#
+# Now the test. Train lesson 2's language model, with d = 64, four ways: with small or large initial matrices for
+# queries and keys, and with or without the root. The small matrices are `nn.Linear`'s. The large ones give queries
+# and keys a standard deviation of about 1.4; the derivation assumed 1.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `four_starts`** &nbsp; 1 minute · no points
+#
+# With small matrices, queries and keys start near 0, because the byte vectors are small too. Which models end worse
+# than the rest, by more than a tenth of a [bit per byte](../../site/glossary.md#bits-per-byte)?
+#
+# - **A.** The two without the root: they are too sharp.
+# - **B.** The one with large matrices and without the root.
+# - **C.** The two with the root: an average with softer weights carries less information.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "four_starts", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+four_starts = "B"
+### STUDENT GETS
+# four_starts = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %% [markdown]
+# The next cell prints entropies before training (32 equal weights have log 32, about 3.47). Then it trains the two
+# models with large matrices: half a minute on one core. The stop button ends a training early.
+
+# %% mystnb={"image": {"alt": "Four rows with three ticks each over held-out bits per byte. Small matrices, without and with the root: all ticks between 3.30 and 3.34. Large matrices without the root: between 3.54 and 3.59. Large matrices with the root: between 3.33 and 3.42."}}
+from helpers.data.recorded import recorded
+from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
+
+windows = text()[0][:3200].view(100, 32).long().to(device())    # (b, t)
+plain_scores = lambda q, k: q @ k.mT
+
+def started(scores_of, large):
+    """A model before training, and the mean entropy of the rows of its last positions."""
+    torch.manual_seed(0)
+    model = ByteModel(ScaledHead(scores_of)).to(device())
+    to_queries, to_keys = model.mix.to_queries, model.mix.to_keys
+    if large:
+        for layer in (to_queries, to_keys):
+            torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
+    x = 0.1 * model.positions(model.tokens(windows))    # as training starts with them
+    rows = torch.softmax(scores_of(to_queries(x[:, -1:]), to_keys(x)), dim=-1)
+    return model, attention_entropy(rows).mean().item()
+
+bits = recorded("ladder")["result"]["bits"]
+runs = {"small matrices, not scaled": bits["02_queries_keys_values"],
+        "small matrices, scaled": bits["03_scaling"],
+        "large matrices, not scaled": bits["03 large, not scaled"],
+        "large matrices, scaled": bits["03 large, scaled"]}
+for name in runs:
+    large, scores_of = "large" in name, plain_scores if "not" in name else scaled_scores
+    model, entropy = started(scores_of, large)
+    print(f"{name}: mean entropy {entropy:.2f} nats before training")
+    if large:
+        print(f"    {measured(model, 3600)[0]:.2f} bits per byte after it")
+plots.runs({"three runs each": runs}, "held-out bits per byte")
+plt.gca().set_title("Only large matrices need the root")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** One row for each way to start, one tick for each of our three runs, with seeds 0, 1 and 2; farther
+# left is better. The lines above the figure are from your machine, with seed 0.
+#
+# </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_four_starts", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("four_starts", four_starts)
+
+# %% [markdown]
+# **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
+# anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a
+# tenth of a bit above each run with the root. Sharp rows need not be the whole cause: in one run of [Measured
+# further](../../site/further.md#lesson-3), a soft start without the root helps little.
+#
+# **Your model so far** is the second of the four: small matrices, with the root. So expect little.
 
 # %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average is near 4.4, a little left of the line of order 0. Bare self-attention is near 3.5, at the line of order 1. Queries, keys, values and scaled scores are close together near 3.3. All are right of the lines of gzip and xz."}}
 from helpers.parts.scaling import scaled_scores    # the function from above
@@ -775,47 +724,20 @@ ladder.show()
 #
 # </div>
 #
-# The new row is where lesson 2's is, and the two samples read alike: *the* and *at* come out right, longer words do
-# not. The next gain comes with lesson 4's heads.
-
-# %% [markdown]
-# ## The same sentence, with the root
-#
-# **Lesson 2's map was too sharp.** It left out the root, with which this head of a published model was trained. Your
-# `attention_entropy` says over how many words a row spreads its weight.
-
-# %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
-from helpers.data.sentence import WORDS, queries_keys_values
-
-q, k, _ = queries_keys_values(head=7)    # (t, d) each, with d = 32
-maps = {"not scaled": torch.softmax(q @ k.mT, dim=-1),
-        "scaled": torch.softmax(scaled_scores(q, k), dim=-1)}
-plots.sentence_map(torch.stack(list(maps.values())), WORDS, list(maps))
-plt.show()
-for name, rows in maps.items():
-    spread = attention_entropy(rows).exp().mean().item()
-    to_muddy = rows[WORDS.index("bank"), WORDS.index("muddy")].item()
-    print(f"{name}: spread over {spread:.1f} of 12 words, "
-          f"bank gives {to_muddy:.2f} to muddy")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Rows are the words that look. Left, softmax of the plain products, as in lesson 2. Right, the
-# products are divided by √32. The words are read without their positions.
-#
-# </div>
-#
-# With the root, *bank* still looks most at *muddy*, but no longer only there: its output is an average of many words
-# again.
+# The new row is where lesson 2's is, and the two samples read alike.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say how large a dot product of random vectors is and prove it; compute the gradient of a softmax without its
-# Jacobian; measure how soft a row of weights is; and find out from the outside the factor with which an attention
-# function multiplies its scores. And you have seen one model that needs the root when its matrices start large, and
-# not when they start small.
+# You can prove the variance of a score, find an unknown factor from the outside, and compute the gradient of a
+# softmax without its Jacobian. And you can say **what goes wrong without the root**:
+#
+# - Wide vectors of variance 1 get sharp rows by chance.
+# - A head that was trained with the root computes something else, and no error says so.
+# - A key with hardly any weight gets hardly any gradient.
+# - Our model with large matrices ends worse. With small ones, nothing goes wrong.
+#
+# The root makes rows soft, but a soft row is still one average. Lesson 4 lets a word ask several questions at once.
 #
 # **Two questions to think about**
 #

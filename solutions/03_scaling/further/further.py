@@ -7,9 +7,9 @@
 # %% [markdown]
 # # Measured further: Scaling
 #
-# [Lesson 3](../03_scaling/03_scaling.ipynb) derives the division by √d and asks when it matters. Here is what was measured beside
-# it: how the gradient of a weight shrinks with the width, what saturation does to a training of two hundred steps, and
-# which effect of the root helps.
+# [Lesson 3](../03_scaling/03_scaling.ipynb) derives the division by √d and asks when it matters. Here is what was
+# measured beside it: how far scores spread, how the gradient of a weight shrinks with the width, what saturation does to
+# a training of two hundred steps, and which effect of the root helps.
 #
 # The functions of the lesson that are needed here come first.
 
@@ -36,6 +36,39 @@ def attention_entropy(weights):
 def softmax_backward(p, g):
     """p, g: (..., s). Returns (..., s): the gradient with respect to the scores of p."""
     return p * (g - (p * g).sum(dim=-1, keepdim=True))
+
+# %% [markdown]
+# ## Scores spread like √d
+#
+# **The variance of a dot product is d, and for wide vectors its distribution is nearly normal.** The lesson derives the
+# variance. Here are 8,000 scores at each of three widths.
+
+# %% mystnb={"image": {"alt": "Three histograms of dot products of random vectors, for widths 4, 64 and 1024, each with the normal curve of variance d over it; each title gives a measured variance close to d. Most scores are between minus 4 and 4, minus 16 and 16, minus 64 and 64. At widths 64 and 1024 the curve and the histogram agree; at width 4 the histogram is higher in the middle."}}
+chance = torch.Generator().manual_seed(0)
+figure, axes = plt.subplots(1, 3, figsize=(6, 3.2))
+for ax, d in zip(axes, (4, 64, 1024)):
+    q, k = torch.randn(2, 8000, d, generator=chance)
+    scores = (q * k).sum(dim=-1)
+    ends = (-4 * d**0.5, 4 * d**0.5)
+    ax.hist(scores.numpy(), bins=41, range=ends, density=True,
+            color=plots.COLOURS[5], edgecolor="white", linewidth=0.3, label="measured")
+    z = torch.linspace(*ends, 200)
+    normal = torch.exp(-z**2 / (2 * d)) / math.sqrt(2 * math.pi * d)
+    ax.plot(z, normal, color="black", label="normal, variance d")
+    ax.set(title=f"d = {d}:\nvariance {scores.var().item():.4g}", xlabel="score q·k",
+           xticks=[ends[0] / 2, 0, ends[1] / 2])
+axes[0].set_ylabel("density")
+figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The bars are scores. The curve is the normal density with mean 0 and variance d; nothing is
+# fitted. From panel to panel d grows sixteenfold, and the scores spread four times as far. At d = 4 the shapes differ:
+# a sum of four products is not normal yet.
+#
+# </div>
 
 # %% [markdown]
 # ## How much gradient gets through
