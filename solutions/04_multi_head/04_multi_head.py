@@ -293,8 +293,8 @@ class MultiHeadAttention(nn.Module):
 check(MultiHeadAttention)
 
 # %% [markdown]
-# With the same weights, your module agrees with PyTorch's, which stores the three projections in one weight and gives
-# them biases (set to zero here). And the number of heads does not change the number of parameters:
+# With the same weights, your module should agree with PyTorch's, which stores the three projections in one weight and
+# gives them biases (set to zero here). And the number of heads does not change the number of parameters:
 
 # %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
@@ -456,9 +456,9 @@ check.prediction("one_head_reads", one_head_reads)
 # %% [markdown]
 # ## A wrong merge raises no error
 #
-# Three rows help only if their results reach the right word. The next function folds the heads into the batch:
-# queries, keys and values become (b·h, t, d), as if there were b·h sentences, and `torch.bmm` multiplies them. A bug
-# is planted in it. It runs and its result has the right shape, but unless h or t is 1, many of its numbers are wrong.
+# A merge that puts the result of a head at another word still returns the right shape. The next function folds the
+# heads into the batch: queries, keys and values become (b·h, t, d), as if there were b·h sentences, and `torch.bmm`
+# multiplies them. A bug is planted in it. It runs, but unless h or t is 1, many of its numbers are wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -652,10 +652,10 @@ plt.show()
 # In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks at
 # both. And in head 4 *bank* looks at *muddy*, the word that says which bank is meant.
 #
-# Does such a head understand the sentence? Take one that looks even more as if it did: in the first sentence below,
-# it has *it* look at *animal*. We chose it, among all 72 heads, because there *it* gives *animal* the most weight. So
-# try five sentences. In two of them, *it* refers to the subject, in three to the other noun. (Sentences 1 and 2 are
-# adapted from [Uszkoreit,
+# Does a head like this know what a word means? Take one in which *it* looks at *animal*, in the first sentence below.
+# We chose it, among all 72 heads, for this weight: in no other does *it* give *animal* more. So try five sentences.
+# In two of them, *it* refers to the subject, in three to the other noun. (Sentences 1 and 2 are adapted from
+# [Uszkoreit,
 # 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
 # sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).)
 
@@ -701,9 +701,11 @@ ladder.show()
 # %% [markdown]
 # ## What you can do now
 #
-# Is one row of weights enough for three questions? In our small model it depended on the start. Three rows, with as
-# many parameters, were enough in every run. You can split a tensor into heads and merge it again, write multi-head
-# attention without a loop, and write a test that catches a wrong merge where a perfect score does not.
+# **Is one row of weights enough for three questions?** In our small model that depended on the start; three rows,
+# with as many parameters, were enough in every run.
+#
+# You can split a tensor into heads and merge it again, write multi-head attention without a loop, and write a test
+# that catches a wrong merge where a perfect score does not.
 #
 # **Two questions to think about**
 #
@@ -731,6 +733,7 @@ ladder.show()
 # - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
 #   trained heads look at.
 #
-# So far a word also looks at the words after it. A model that has to predict these words must not see them.
+# In the attention that you wrote, a word also looks at the words after it. A model that has to predict those words
+# must not see them.
 #
 # **Next:** [lesson 5, *Masking*](../05_masking/05_masking.ipynb)

@@ -210,7 +210,7 @@ for r, i in (0, 3), (0, 4), (1, 0):
 # looks at giver and receiver, and the receiver at the thing. In head 1, the giver looks most at the receiver.
 
 # %% [markdown]
-# ## In a published model, one head looks a token back, another rests on the first
+# ## In a published model, one head looks a token back, another mostly at the first token
 
 # %% mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it puts most of its weight on animal."}}
 recording = recorded("minilm")["result"]
@@ -225,7 +225,7 @@ plt.show()
 # %% [markdown]
 # **How to read it.** Row i holds the weights of token i of all-MiniLM-L6-v2; darker means more. [CLS] and [SEP] mark
 # where a text begins and ends. In the first head every token except the first looks at the token before it. (The
-# lesson draws this head without positions; it then looks at *bank*.) The second is the head of the lesson's five
+# lesson draws this head without positions, for another sentence.) The second is the head of the lesson's five
 # sentences. In none of the other 71 heads does *it* give more weight to *animal*. More than half of its rows look
 # most at [CLS]; [Clark et al., 2019](https://arxiv.org/abs/1906.04341) suspect that heads turn to special tokens when
 # what they look for is absent.
