@@ -454,6 +454,50 @@ check.prediction("one_head_reads", one_head_reads)
 # steps.)
 
 # %% [markdown]
+# ## A map shows where a head looks, not what it looks for
+#
+# In the sentences of the `Reader` every role has its place, so a map tells which question a head asks. Does it in a
+# published model? [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with
+# 12 heads each ([lesson 14](../14_bert/14_bert.ipynb) loads it). Your `split_heads` cuts apart the queries and keys
+# of its first layer for the sentence of lessons 1 to 3. Position vectors are left out until lesson 6.
+
+# %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
+q, k, _ = (torch.cat(part, dim=-1)[None] for part in
+           zip(*(queries_keys_values(r) for r in range(12))))    # (1, t, 12·32)
+weights = torch.softmax(split_heads(q, 12) @ split_heads(k, 12).mT / math.sqrt(32), dim=-1)
+plots.sentence_map(weights[0, [2, 4, 8]], SENTENCE, ["head 2", "head 4", "head 8"])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i holds the weights of word i. Three of the twelve heads of the first layer, chosen because
+# they differ. Lessons 2 and 3 drew head 7.
+#
+# </div>
+#
+# In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks at
+# both. And in head 4 *bank* looks at *muddy*, the word that says which bank is meant.
+#
+# Does a head like this know what a word means? Take one in which *it* looks at *animal*, in the first sentence below.
+# We chose it, among all 72 heads, for this weight: in no other does *it* give *animal* more. So try five sentences.
+# In two of them, *it* refers to the subject, in three to the other noun. (Sentences 1 and 2 are adapted from
+# [Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
+# sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).)
+
+# %% tags=["hide-input"]
+for sentence in recorded("minilm")["result"]["pronoun_head"]["sentences"]:
+    nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
+    print(sentence["text"])
+    print(f"    weights of it: {nouns}; it refers to the {sentence['meant']}\n")
+
+# %% [markdown]
+# In all five the subject gets more weight than the other noun, whatever *it* refers to. So the head does not find out
+# what *it* means. It may ask *which noun is the subject?*, or *which noun came first?*; both fit. **To find out what
+# a head looks for, you need sentences that tell the explanations apart.**
+
+# %% [markdown]
 # ## A wrong merge raises no error
 #
 # A merge that puts the result of a head at another word still returns the right shape. The next function folds the
@@ -625,50 +669,6 @@ def is_right_merge(merge):
 
 # %% nbgrader={"grade": true, "grade_id": "check_is_right_merge", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(is_right_merge)
-
-# %% [markdown]
-# ## A map shows where a head looks, not what it looks for
-#
-# In the sentences of the `Reader` every role has its place, so a map tells which question a head asks. Does it in a
-# published model? [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with
-# 12 heads each ([lesson 14](../14_bert/14_bert.ipynb) loads it). Your `split_heads` cuts apart the queries and keys
-# of its first layer for the sentence of lessons 1 to 3. Position vectors are left out until lesson 6.
-
-# %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
-q, k, _ = (torch.cat(part, dim=-1)[None] for part in
-           zip(*(queries_keys_values(r) for r in range(12))))    # (1, t, 12·32)
-weights = torch.softmax(split_heads(q, 12) @ split_heads(k, 12).mT / math.sqrt(32), dim=-1)
-plots.sentence_map(weights[0, [2, 4, 8]], SENTENCE, ["head 2", "head 4", "head 8"])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row i holds the weights of word i. Three of the twelve heads of the first layer, chosen because
-# they differ. Lessons 2 and 3 drew head 7.
-#
-# </div>
-#
-# In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks at
-# both. And in head 4 *bank* looks at *muddy*, the word that says which bank is meant.
-#
-# Does a head like this know what a word means? Take one in which *it* looks at *animal*, in the first sentence below.
-# We chose it, among all 72 heads, for this weight: in no other does *it* give *animal* more. So try five sentences.
-# In two of them, *it* refers to the subject, in three to the other noun. (Sentences 1 and 2 are adapted from
-# [Uszkoreit,
-# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
-# sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).)
-
-# %% tags=["hide-input"]
-for sentence in recorded("minilm")["result"]["pronoun_head"]["sentences"]:
-    nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
-    print(sentence["text"])
-    print(f"    weights of it: {nouns}; it refers to the {sentence['meant']}\n")
-
-# %% [markdown]
-# In all five the subject gets more weight than the other noun, whatever *it* refers to. So the head does not find out
-# what *it* means. It may ask *which noun is the subject?*, or *which noun came first?*; both fit. **To find out what
-# a head looks for, you need sentences that tell the explanations apart.**
 
 # %% [markdown]
 # ## Your model so far
