@@ -152,9 +152,12 @@ def test_four_heads_of_the_ladder_are_of_width_16_and_worth_half_a_bit():
 
 
 def table(text):
-    """Of the table of right answers: for each number of heads, ten runs of percentages for giver, thing and receiver."""
-    rows = {h: [re.search(rf"^h = {h}, {role} +(.*)$", text, re.MULTILINE)[1].split() for role in ROLES] for h in (1, 3)}
-    return {h: [[int(share) for share in run] for run in zip(*three, strict=True)] for h, three in rows.items()}
+    """Of the table of right answers: for 1 head and for 3, ten runs of percentages for giver, thing and receiver."""
+    found = {}
+    for h in (1, 3):
+        rows = [re.search(rf"^h = {h}, {role} +(.*)$", text, re.MULTILINE)[1].split() for role in ROLES]
+        found[h] = [[int(share) for share in run] for run in zip(*rows, strict=True)]
+    return found
 
 
 def test_one_head_answers_most_and_lets_a_role_suffer_in_four_of_ten_runs_and_three_heads_hardly_err():
