@@ -9,16 +9,15 @@
 #
 # *Several questions at once*
 #
-# *mary gave roses to susan.* To understand the word *gave*, a reader needs three answers: who gave, what was given, and
-# who received it. With the attention of the last two lessons, a word asks one question and receives one average. In
-# this lesson every word asks several questions at once. You will also meet a model that answers every question right
-# and contains a bug, and write the test that finds it.
+# **One row of weights has to answer three questions.** In *mary gave roses to susan*, a reader of *gave* asks who
+# gave, what was given, and who received it. But in the attention of the last two lessons, *gave* has one query, one
+# row of weights and one average. Is one row enough? This lesson gives *gave* three rows, and compares.
 #
 # | | |
 # |---|---|
 # | **You will build** | multi-head attention without a loop over the heads, and a test that catches a wrong merge |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
-# | **It takes** | about 95 minutes: five exercises, one of them with a bug to fix, and two predictions; 19 points |
+# | **It takes** | about 90 minutes: five exercises, one of them with a bug to fix, and two predictions; 19 points |
 # | **It computes** | in about a minute in all, without a GPU; the training in the section *Your model so far* can be stopped early |
 #
 # In this lesson b is the number of sentences, t the number of positions, and e the width of the model. **h** is new,
@@ -46,15 +45,14 @@ from helpers.parts.multi_head import split_heads as finished_split
 check = start("04_multi_head")
 
 # %% [markdown]
-# ## One row of weights, three questions
+# ## One row of weights makes one sum
 #
-# **One row of weights has to answer three questions.** In the attention of lesson 2, the word *gave* receives
+# In the attention of lesson 2, the word *gave* receives
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; v_j ,$$
 #
-# a sum with one term for each word. Its weights sum to 1, so weight on the giver is taken from the thing and the
-# receiver. And however the weights are divided, *mary* enters the sum in one direction, that of her value. The next
-# picture shows such a sum for two sentences.
+# one term for each word. The weights sum to 1, so weight on the giver is taken from the thing and the receiver. And
+# however the weights are divided, *mary* enters the sum in one direction, that of her value.
 
 # %% mystnb={"image": {"alt": "Two chains in the plane, each of five arrows, one arrow for each word. Left, mary gave roses to susan; right, susan gave roses to mary. The arrows of mary point the same way in both, and so do those of susan, but mary's is half as long on the right as on the left, and susan's twice as long. The two chains end at different points, each marked with a cross."}}
 torch.manual_seed(390)
@@ -80,46 +78,49 @@ plt.show()
 # </div>
 #
 # **A weight can make an arrow longer or shorter, but it cannot change its direction.** In the picture, who gives and
-# who receives shows only in the lengths of two arrows. With several attention layers side by side, the word *mary* can
-# have a different arrow for each question.
+# who receives shows only in the lengths of two arrows. With a row of weights and a value for each question, *mary*
+# could have three arrows, each in a direction of its own.
 
 # %% [markdown]
-# ## Heads
+# ## A head for every question
 #
-# So let $h$ attention layers read the same sentence, each with its own three matrices. They are called
-# **[heads](../../site/glossary.md#head)**. Head $r$ computes
+# Let $h$ attention layers read the same sentence, each with its own three matrices of shape $(e, d)$. They are called
+# **[heads](../../site/glossary.md#head)**. From its queries $q^{(r)} = x\,W_q^{(r)}$, and from keys and values made
+# in the same way, head $r$ computes
 #
 # $$y^{(r)} \;=\; \operatorname{softmax}\!\Big(\tfrac{1}{\sqrt d}\; q^{(r)} k^{(r)\top}\Big)\, v^{(r)}
-# \qquad\text{of shape } (t, d),$$
+# \qquad\text{of shape } (t, d).$$
 #
-# from $q^{(r)} = x\,W_q^{(r)}$, $k^{(r)} = x\,W_k^{(r)}$ and $v^{(r)} = x\,W_v^{(r)}$, with matrices of shape $(e, d)$.
-# Then put the $h$ results side by side, $(t, h\,d)$, and multiply them by one more matrix, $W_u$ of shape $(h\,d, e)$.
-# It mixes the heads and brings the width back to $e$. We call this layer `unify`; [Vaswani et al.,
-# 2017](https://arxiv.org/abs/1706.03762) write $W^O$ for $W_u$.
-#
-# In the result for *gave*, the word *mary* now has one arrow for each head, each with its own weight and its own
-# direction.
-#
-# In the paper, $d = e/h$: the heads share the width of the model (section 3.2.2). Together they have as many parameters
-# as one head of width e, whatever h is. In **[multi-query attention](../../site/glossary.md#multi-query-attention)**
-# ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)) all heads share one set of keys and values, so a model that writes
-# word by word has less to store; [lesson 18](../18_since_gpt2/18_since_gpt2.ipynb) returns to it.
+# Side by side, the $h$ results are $(t, h\,d)$. One more matrix, $W_u$ of shape $(h\,d, e)$, mixes the heads and
+# brings the width back to $e$. We call this layer `unify`; [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)
+# write $W^O$ for $W_u$. In their model $d = e/h$: the heads share the width, so together **they have as many
+# parameters as one head of width e**, whatever h is.
+
+# %%
+plots.diagrams.heads_flow()
 
 # %% [markdown]
-# ## All heads in one product
+# <div class="figure-caption">
 #
-# **One large product does the work of a loop over the heads.** The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are
-# all products of *the same* $x$. Put the matrices side by side, and one product with an $(e, h\,d)$ matrix computes the
-# queries of all heads. In each row of the result, the first $d$ components are the query of head 0, the next $d$ that
-# of head 1.
+# **How to read it.** From top to bottom, for three heads. Each colour is one head. k and v are split in the same way as
+# q. Between the upper bar of three colours and the lower one, the heads are separate.
 #
-# Now the $h$ heads have to be separated, in two steps:
+# </div>
+
+# %% [markdown]
+# ## One product computes all heads
+#
+# The queries $x W_q^{(0)}$, $x W_q^{(1)}$ and so on are all products of *the same* $x$. So put the matrices side by
+# side: one product with an $(e, h\,d)$ matrix does the work of a loop over the heads. In each row of the result, the
+# first $d$ components are the query of head 0, the next $d$ that of head 1.
+#
+# Two steps separate the heads:
 #
 # 1. (b, t, e) → (b, t, h, d). Split the last axis into two. The numbers stay in their order.
 # 2. (b, t, h, d) → (b, h, t, d). Exchange two axes, so that **t and d are the last two**.
 #
-# The second step is needed because `@` multiplies along the last two axes and keeps all axes before them: (b, h, t, d)
-# @ (b, h, d, t) is (b, h, t, t), a matrix of scores for every head of every sentence.
+# Now `@`, which multiplies along the last two axes, treats every head of every sentence by itself: (b, h, t, d) @ (b,
+# h, d, t) is (b, h, t, t).
 
 # %% [markdown]
 # <div class="card">
@@ -164,9 +165,6 @@ def split_heads(x, h):
 # %% nbgrader={"grade": true, "grade_id": "check_split_heads", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(split_heads)
 
-# %% [markdown]
-# In the next picture the numbers of x are labels: 2,3 is component 3 of position 2.
-
 # %% mystnb={"image": {"alt": "Three drawings of coloured cells. Top: x, five rows of six components, each pair of components in one colour. Middle: split into three blocks, each of one colour; row i is still position i. Bottom: reshaped directly, each block mixes the three colours, and its rows are pieces of positions: block 0 has pieces of positions 0 and 1 only."}}
 labels = torch.arange(5 * 6, device=device()).view(1, 5, 6)    # t = 5, e = 6
 right = split_heads(labels, 3)[0]
@@ -179,13 +177,11 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Top: five positions with six components, in one colour for each future head. Middle: each head has
-# one colour, and its row i still belongs to position i. Bottom: the same shape, reached in one step. Reshape reads x
-# row by row; the first ten numbers become head 0, the next ten head 1, and the last ten head 2.
+# **How to read it.** The numbers of x are labels: 2,3 is component 3 of position 2. Middle: each head has one colour,
+# and its row i still belongs to position i. Bottom: the same shape, reached in one step. Reshape reads x row by row,
+# so *head 0* is the first ten numbers and gets nothing from positions 2 to 4.
 #
 # </div>
-#
-# So *head 0* of the scrambled split gets nothing from positions 2 to 4.
 
 # %% [markdown]
 # <div class="card">
@@ -223,24 +219,9 @@ def merge_heads(x):
 # %% nbgrader={"grade": true, "grade_id": "check_merge_heads", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(merge_heads)
 
-# %% tags=["nbval-check-output"]
-print("merge undoes split:", torch.equal(merge_heads(split_heads(labels, 3)), labels))
-
 # %% [markdown]
-# The picture, and the table below it, follow x to the output:
-
-# %%
-plots.diagrams.heads_flow()
-
-# %% [markdown]
-# <div class="figure-caption">
+# Put the parts together:
 #
-# **How to read it.** From top to bottom, for three heads. Each colour is one head. k and v are split in the same way as
-# q. Between the upper bar of three colours and the lower one, the heads are separate.
-#
-# </div>
-
-# %% [markdown]
 # | step | shape |
 # |---|---|
 # | queries, keys, values: three maps without bias | (b, t, e), three times |
@@ -249,8 +230,6 @@ plots.diagrams.heads_flow()
 # | softmax: every row of every head sums to 1 | (b, h, t, t) |
 # | average of the values | (b, h, t, d) |
 # | merge, then `unify`, a map with bias | (b, t, e) |
-#
-# Only `unify` mixes the heads. Without it, components 0 to d − 1 of the output would come from head 0 alone.
 
 # %% [markdown]
 # <div class="card">
@@ -314,9 +293,8 @@ class MultiHeadAttention(nn.Module):
 check(MultiHeadAttention)
 
 # %% [markdown]
-# Compare your module with PyTorch's, which stores the three projections in one weight and gives them biases. We set
-# these biases to zero, and copy `unify` into the last layer. The last line counts the parameters of your module for two
-# numbers of heads.
+# With the same weights, your module should agree with PyTorch's, which stores the three projections in one weight and
+# gives them biases (set to zero here). And the number of heads does not change the number of parameters:
 
 # %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
@@ -378,11 +356,153 @@ layer.load_state_dict({
 print("your module gives the same y:", torch.allclose(layer(X[None])[0], merged, atol=1e-5))
 
 # %% [markdown]
-# ## Heads in the batch
+# ## One head against three
 #
-# The heads can also be folded into the batch: queries, keys and values become (b·h, t, d), as if there were b·h
-# sentences, and `torch.bmm` multiplies them. The next function is written in this style, with a bug planted in it. It
-# runs and its result has the right shape, but unless h or t is 1, many of its numbers are wrong.
+# Do the extra rows help? We generate sentences by a rule, *NAME gave THING to NAME*. A small model, the class
+# `Reader` below, gets the five words, each with a vector for its position ([lesson
+# 6](../06_positions/06_positions.ipynb) explains such vectors). It has one layer of attention, and then a linear
+# layer predicts giver, thing and receiver **from the one vector at the word *gave***.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
+#
+# The model with one head is trained ten times, from ten random starts. How well does it answer then? (With 16 names, a
+# guess is right about 6 times in 100.)
+#
+# - **A.** It usually answers most questions. How many errors are left depends on the start.
+# - **B.** It answers one of the three questions, and guesses the other two.
+# - **C.** As well as with three heads, because it has as many parameters: hardly an error in any run.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+one_head_reads = "A"
+### STUDENT GETS
+# one_head_reads = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+class Reader(nn.Module):
+    """Word and position vectors, one layer of attention, answers from the verb's vector."""
+
+    def __init__(self, attention, e):
+        super().__init__()
+        self.words, self.positions = nn.Embedding(len(WORDS), e), nn.Embedding(5, e)
+        self.attention, self.answers = attention, nn.Linear(e, 3 * len(WORDS))
+
+    def forward(self, ids):
+        y = self.attention(self.words(ids) + self.positions.weight)    # (b, 5, e)
+        return self.answers(y[:, GAVE]).view(-1, 3, len(WORDS))
+
+torch.set_num_threads(1)    # models as small as these are faster on one core than on two
+
+def train(attention, h, seed=1, steps=300):
+    """Train a Reader whose attention has h heads, on 64 random sentences in every step.
+
+    Returns the model, and its share of right answers for each role.
+    """
+    torch.manual_seed(seed)
+    sentences = torch.Generator().manual_seed(seed)
+    reader = Reader(attention(24, h), 24).to(device())
+    optimiser = torch.optim.Adam(reader.parameters(), lr=0.01)
+    for step in range(steps):
+        ids, answers = (part.to(device()) for part in giving_sentences(64, sentences))
+        loss = nn.functional.cross_entropy(reader(ids).transpose(1, 2), answers)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    ids, answers = (part.to(device()) for part in giving_sentences(2000, sentences))
+    return reader, (reader(ids).argmax(-1) == answers).float().mean(0)
+
+# %% mystnb={"image": {"alt": "Three heat maps of average weights over giver, gave, thing, to and receiver, one for each head, with numbers. In the row of gave, most of the weight is on the thing in head 0 (0.9), on the receiver in head 1 (1.0) and on the giver in head 2 (0.9)."}}
+runs = {h: [train(MultiHeadAttention, h, seed=run) for run in range(1, 11)] for h in (1, 3)}
+print("right answers, %    run", *(f"{run:3}" for run in range(1, 11)))
+for h, ten in runs.items():
+    for r, role in enumerate(ROLES):
+        print(f"{f'h = {h}, {role}':<23}", *(f"{100 * right[r]:3.0f}" for _, right in ten))
+
+ids = giving_sentences(2000, torch.Generator().manual_seed(0))[0].to(device())
+reader, _ = runs[3][1]    # three heads, run 2
+x = reader.words(ids) + reader.positions.weight    # (2000, 5, 24)
+q = finished_split(reader.attention.to_queries(x), 3)
+k = finished_split(reader.attention.to_keys(x), 3)
+weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), dim=-1)    # (2000, 3, 5, 5)
+plots.head_grid(weights.mean(0), ["giver", "gave", "thing", "to", "receiver"],
+                titles=[f"head {r}" for r in range(3)], digits=1)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The table: 2,000 new sentences, after 300 steps of training; a run is one random start. The
+# maps: weights in run 2 with three heads, averaged over 2,000 sentences. The predictions use only the row of *gave*.
+#
+# </div>
+
+# %% nbgrader={"grade": true, "grade_id": "check_one_head_reads", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("one_head_reads", one_head_reads)
+
+# %% [markdown]
+# **Three rows answer all three questions from each of ten starts; one row does not.** In four of its ten runs, the
+# model with one head only guesses the giver, the receiver or both.
+#
+# **In run 2, each head has taken one question**: in the row of *gave*, head 0 looks mostly at the thing, head 1 at
+# the receiver, and head 2 at the giver. Nothing in the design assigns a question to a head, and runs 1 and 3 divide
+# them in other ways. ([Measured further](../../site/further.md#lesson-4) has their weights, and runs with more
+# steps.)
+
+# %% [markdown]
+# ## A map shows where a head looks, not what it looks for
+#
+# In the sentences of the `Reader` every role has its place, so a map tells which question a head asks. Does it in a
+# published model? [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with
+# 12 heads each ([lesson 14](../14_bert/14_bert.ipynb) loads it). Your `split_heads` cuts apart the queries and keys
+# of its first layer for the sentence of lessons 1 to 3. Position vectors are left out until lesson 6.
+
+# %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
+q, k, _ = (torch.cat(part, dim=-1)[None] for part in
+           zip(*(queries_keys_values(r) for r in range(12))))    # (1, t, 12·32)
+weights = torch.softmax(split_heads(q, 12) @ split_heads(k, 12).mT / math.sqrt(32), dim=-1)
+plots.sentence_map(weights[0, [2, 4, 8]], SENTENCE, ["head 2", "head 4", "head 8"])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Row i holds the weights of word i. Three of the twelve heads of the first layer, chosen because
+# they differ. Lessons 2 and 3 drew head 7.
+#
+# </div>
+#
+# In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks at
+# both. And in head 4 *bank* looks at *muddy*, the word that says which bank is meant.
+#
+# Does a head like this know what a word means? Take one in which *it* looks at *animal*, in the first sentence below.
+# We chose it, among all 72 heads, for this weight: in no other does *it* give *animal* more. So try five sentences.
+# In two of them, *it* refers to the subject, in three to the other noun. (Sentences 1 and 2 are adapted from
+# [Uszkoreit,
+# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
+# sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).)
+
+# %% tags=["hide-input"]
+for sentence in recorded("minilm")["result"]["pronoun_head"]["sentences"]:
+    nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
+    print(sentence["text"])
+    print(f"    weights of it: {nouns}; it refers to the {sentence['meant']}\n")
+
+# %% [markdown]
+# In all five the subject gets more weight than the other noun, whatever *it* refers to. So the head does not find out
+# what *it* means. It may ask *which noun is the subject?*, or *which noun came first?*; both fit. **To find out what
+# a head looks for, you need sentences that tell the explanations apart.**
+
+# %% [markdown]
+# ## A wrong merge raises no error
+#
+# A merge that puts the result of a head at another word still returns the right shape. The next function folds the
+# heads into the batch: queries, keys and values become (b·h, t, d), as if there were b·h sentences, and `torch.bmm`
+# multiplies them. A bug is planted in it. It runs, but unless h or t is 1, many of its numbers are wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -446,151 +566,10 @@ check(folded_heads)
 # </details>
 
 # %% [markdown]
-# ## Three questions, answered
-#
-# Do heads help? We generate sentences by a rule, *NAME gave THING to NAME*, from 16 names and 16 things. A small model,
-# the class `Reader` below, gets the five words, each with a vector for its position ([lesson
-# 6](../06_positions/06_positions.ipynb) explains such vectors). It has one layer of attention, and then a linear layer
-# predicts giver, thing and receiver **from the one vector at the word *gave***. The loss is the
-# **[cross-entropy](../../site/glossary.md#cross-entropy)**: the negative logarithm of the probability given to the
-# right answer, averaged over all answers. Compare h = 1 with h = 3. Both have the same number of parameters.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
-#
-# The model with one head is trained ten times, from ten random starts. How well does it answer then? (With 16 names, a
-# guess is right about 6 times in 100.)
-#
-# - **A.** It usually answers most questions. How many errors are left depends on the start.
-# - **B.** It answers one of the three questions, and guesses the other two.
-# - **C.** As well as with three heads, because it has as many parameters: hardly an error in any run.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "one_head_reads", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-one_head_reads = "A"
-### STUDENT GETS
-# one_head_reads = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-class Reader(nn.Module):
-    """Word and position vectors, one layer of attention, answers from the verb's vector."""
-
-    def __init__(self, attention, e):
-        super().__init__()
-        self.words, self.positions = nn.Embedding(len(WORDS), e), nn.Embedding(5, e)
-        self.attention, self.answers = attention, nn.Linear(e, 3 * len(WORDS))
-
-    def forward(self, ids):
-        y = self.attention(self.words(ids) + self.positions.weight)    # (b, 5, e)
-        return self.answers(y[:, GAVE]).view(-1, 3, len(WORDS))
-
-torch.set_num_threads(1)    # models as small as these are faster on one core than on two
-
-def train(attention, h, seed=1, steps=300):
-    """Train a Reader whose attention has h heads, on 64 random sentences in every step.
-
-    Returns the model, its losses, and a line with the share of right answers for each role.
-    """
-    torch.manual_seed(seed)
-    sentences = torch.Generator().manual_seed(seed)
-    reader, losses = Reader(attention(24, h), 24).to(device()), []
-    optimiser = torch.optim.Adam(reader.parameters(), lr=0.01)
-    for step in range(steps):
-        ids, answers = (part.to(device()) for part in giving_sentences(64, sentences))
-        loss = nn.functional.cross_entropy(reader(ids).transpose(1, 2), answers)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    ids, answers = (part.to(device()) for part in giving_sentences(2000, sentences))
-    right = (reader(ids).argmax(-1) == answers).float().mean(0)
-    line = ", ".join(f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist()))
-    return reader, losses, line
-
-# %% mystnb={"image": {"alt": "Loss against training step on a logarithmic axis, runs 1 to 3 for one head and for three heads. Each curve ends in its run's number. After 300 steps the runs with one head are at losses between 0.1 and 1: run 2 has stayed near 1 since before half way, run 3 is still falling, and run 1 falls slowly and unevenly. The runs with three heads are all far below: run 1 is highest, then run 3, then run 2."}}
-runs = {1: [], 3: []}
-_, ax = plt.subplots()
-for h, colour, dashes in zip(runs, plots.COLOURS[3:], plots.DASHES):
-    for run in range(1, 11):
-        reader, losses, right = train(MultiHeadAttention, h, seed=run)
-        runs[h].append(reader)
-        print(f"h = {h}, run {run:>2}, right answers: {right}")
-        if run <= 3:
-            label = f"h = {h}" if run == 1 else None
-            ax.plot(losses, color=colour, linestyle=dashes, linewidth=1.3, label=label)
-            ax.text(304, losses[-1], f"run {run}", color=colour, va="center")
-ax.set(xlabel="step", ylabel="cross-entropy in nats", yscale="log", xlim=(-15, 330),
-       title="Three heads learn faster than one")
-ax.legend()
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Cross-entropy of runs 1 to 3 for each h; lower is better. A run is one random start.
-#
-# </div>
-
-# %% nbgrader={"grade": true, "grade_id": "check_one_head_reads", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("one_head_reads", one_head_reads)
-
-# %% [markdown]
-# **Three heads answer all three questions from each of ten starts; one head does not.** With three heads, every role is
-# right in 99% of the sentences or more. With one head, four of the ten runs only guess the giver, the receiver or both.
-# (This is after 300 steps. With four times as many, run 1 answers nearly all questions, and run 2 still guesses the
-# giver.)
-#
-# What do three heads look at? Their weights vary with the sentence, so average them over 2,000 sentences.
-
-# %% mystnb={"image": {"alt": "Three heat maps of average weights over giver, gave, thing, to and receiver, one for each head, with numbers. In the row of gave, most of the weight is on the thing in head 0 (0.9), on the receiver in head 1 (1.0) and on the giver in head 2 (0.9)."}}
-ids = giving_sentences(2000, torch.Generator().manual_seed(0))[0].to(device())
-positions = ["giver", "gave", "thing", "to", "receiver"]
-
-reader = runs[3][1]    # run 2
-x = reader.words(ids) + reader.positions.weight    # (2000, 5, 24)
-q = finished_split(reader.attention.to_queries(x), 3)
-k = finished_split(reader.attention.to_keys(x), 3)
-weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), dim=-1)    # (2000, 3, 5, 5)
-
-titles = [f"head {r}" for r in range(3)]
-plots.head_grid(weights.mean(0), positions, titles=titles, digits=1)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Average weights in run 2, one map for each head. The predictions use only the row of *gave*.
-#
-# </div>
-#
-# In this run each head has taken one question: in the row of *gave*, head 0 looks mostly at the thing, head 1 at the
-# receiver, and head 2 at the giver. Nothing in the design assigns a question to a head, and runs 1 and 3 divide them in
-# other ways. ([Measured further](../../site/further.md#lesson-4) has their weights, and shows how one head manages.)
-
-# %% [markdown]
-# ## A model with a bug
-#
-# Suppose we train a three-head model whose merge is scrambled: it reshapes, and exchanges no axes. Each head returns
-# one piece for each word, and in memory all pieces of head 0 come first, then those of head 1, then those of head 2.
-# The scrambled merge cuts this line of pieces into rows of three. So the row of *gave* (row 1) gets nothing that was
+# **Does a bug of this kind show in the score?** Give a `Reader` with three heads a scrambled merge. Each head returns
+# one piece for each word. In memory all pieces of head 0 come first, then those of head 1, then those of head 2, and
+# the scrambled merge cuts this line of pieces into rows of three. So the row of *gave* (row 1) gets nothing that was
 # computed for *gave*: it gets what head 0 found for *to* and *susan*, and what head 1 found for *mary*.
-
-# %% mystnb={"image": {"alt": "Two drawings of coloured cells. Top: the outputs of three heads, three blocks of five rows with two cells each, each block in one colour. Bottom: merged by a reshape alone, five rows of six cells. Row 0 and the first four cells of row 1 have the colour of head 0, with the labels of positions 0 to 4; the rest of row 1 is the first two cells of head 1."}}
-outputs = split_heads(labels, 3)[0]    # as if each head returned its part of x
-plots.fold([outputs, outputs.reshape(5, 6)], e=6, d=2,
-           titles=["outputs of the heads: (h, t, d)", "outputs.reshape(t, e): scrambled"])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** As above, 2,3 is component 3 of position 2. Here each piece has two numbers, in the model eight.
-#
-# </div>
 
 # %% [markdown]
 # <div class="card">
@@ -624,8 +603,9 @@ class ScrambledAttention(MultiHeadAttention):
         weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
         return self.unify(scrambled_merge(weights @ v))
 
-_, _, right_answers = train(ScrambledAttention, 3)
-print("right answers:", right_answers)
+_, right = train(ScrambledAttention, 3)
+shares = [f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist())]
+print("right answers:", ", ".join(shares))
 
 x, copy = torch.randn(2, 5, 12, device=device()), ScrambledAttention(12, 3).to(device())
 copy.load_state_dict(mine.state_dict())    # theirs has the same weights since exercise 3
@@ -637,10 +617,10 @@ print("largest difference from nn.MultiheadAttention with the same weights:",
 check.prediction("scrambled_answers", scrambled_answers)
 
 # %% [markdown]
-# **A perfect score does not prove the code right.** Every sentence has five words, so the three pieces always come from
-# the same positions, and training teaches those positions where to look ([Measured
+# **A perfect score does not prove the code right.** Every sentence has five words, so the three pieces always come
+# from the same positions, and training teaches those positions where to look ([Measured
 # further](../../site/further.md#lesson-4)). Only the last line shows the bug, because there is a right module to
-# compare with. What if there is none?
+# compare with. Your test has to do without one.
 
 # %% [markdown]
 # <div class="card">
@@ -690,87 +670,12 @@ def is_right_merge(merge):
 # %% nbgrader={"grade": true, "grade_id": "check_is_right_merge", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(is_right_merge)
 
-# %% tags=["nbval-check-output"]
-print("merge of exercise 2:", is_right_merge(merge_heads))
-print("scrambled merge:    ", is_right_merge(scrambled_merge))
-
-# %% [markdown]
-# ## Heads in a published model
-#
-# **A weight map shows where a head looks, not what it looks *for*.**
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each
-# ([lesson 14](../14_bert/14_bert.ipynb) loads it). In the sentence of the next figure, one of these 72 heads has the
-# token *it* look at *animal*, as if it knew what the pronoun means. The [tokens](../../site/glossary.md#token) [CLS]
-# and [SEP] mark where a text begins and ends.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it puts most of its weight on animal."}}
-recording = recorded("minilm")["result"]
-example, pronoun = recording["example"], recording["pronoun_head"]
-shown = [example["heads"][0], pronoun["head"]]
-
-maps = torch.tensor([example["weights"][0], pronoun["weights"]])
-plots.head_grid(maps, example["pieces"], annotate=False,
-                titles=[f"layer {layer}, head {head}" for layer, head in shown])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row i holds the weights of token i; darker means more. In the first head every token except the
-# first looks at the token before it. In the second, more than half of the rows look most at [CLS]; [Clark et al.,
-# 2019](https://arxiv.org/abs/1906.04341) suspect that heads turn to special tokens when what they look for is absent.
-#
-# </div>
-#
-# But we chose the second head because of that weight: in none of the other 71 heads does *it* give more weight to
-# *animal* (`helpers/training/minilm.py`). So try five sentences. In two of them, *it* refers to the subject, in three
-# to the other noun. Sentences 1 and 2 are adapted from [Uszkoreit,
-# 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
-# sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).
-
-# %% tags=["hide-input"]
-for sentence in pronoun["sentences"]:
-    nouns = ", ".join(f"{noun} {weight:.2f}" for noun, weight in sentence["weights"].items())
-    print(sentence["text"])
-    print(f"    weights of it: {nouns}; it refers to the {sentence['meant']}\n")
-
-# %% [markdown]
-# In all five sentences the subject gets more weight than the other noun, whatever *it* refers to. So the head does not
-# find out what *it* means. It may ask *which noun is the subject?*, or *which noun came first?*; both fit. **To find
-# out what a head looks for, you need sentences that tell the explanations apart.**
-
-# %% [markdown]
-# ## One sentence, head by head
-#
-# **Three heads look at the same sentence and weight it in three ways.** This is the sentence of lessons 1 to 3. Its
-# queries and keys come from the first layer of MiniLM, all twelve heads side by side, and your `split_heads` cuts them
-# apart. The model's position vectors are left out until lesson 6.
-
-# %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
-q, k, _ = (torch.cat(part, dim=-1)[None] for part in
-           zip(*(queries_keys_values(r) for r in range(12))))    # (1, t, 12·32)
-weights = torch.softmax(split_heads(q, 12) @ split_heads(k, 12).mT / math.sqrt(32), dim=-1)
-plots.sentence_map(weights[0, [2, 4, 8]], SENTENCE, ["head 2", "head 4", "head 8"])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row i holds the weights of word i. Three of twelve heads, chosen because they differ. Lessons 2
-# and 3 drew head 7.
-#
-# </div>
-#
-# In head 2 almost every word looks at *bank*. (The first of the two maps above is of the same head, with positions:
-# there it looks one token back. Lesson 6 compares the two.) In head 4 *bank* looks at *muddy*, the word that says which
-# bank is meant. In head 8 several words look at themselves, and each *the* looks at both.
-
 # %% [markdown]
 # ## Your model so far
 #
-# **Four heads are worth about half a bit.** The attention of the ladder now has four heads of width 16, split and
-# merged by your functions, in place of one of width 64, and a layer `unify`. The cell takes up to half a minute on one
-# core; the stop button ends it early.
+# **In your language model, four heads are worth about half a bit.** In its attention, four heads of width 16, split
+# and merged by your functions, and a layer `unify` replace one head of width 64. The cell takes up to half a minute
+# on one core; the stop button ends it early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average at 4.4, bare self-attention at 3.5, on the line of order 1, then queries, keys and values and scaled scores, both at 3.3, and far to the left of them four heads, between 2.8 and 2.9."}}
 from helpers.ladder import ByteModel, Heads, Ladder
@@ -789,18 +694,20 @@ ladder.show()
 #
 # </div>
 #
-# In the sample most short words are English and most long ones invented, but *object* now comes out whole. On the
-# mean of our three runs, the held-out [bits per byte](../../site/glossary.md#bits-per-byte) fall from 3.33 to 2.85.
-# The new layer `unify` is not the reason: a single head with it does no better, in one run ([Measured
+# On the mean of our three runs, the held-out [bits per byte](../../site/glossary.md#bits-per-byte) fall from 3.33 to
+# 2.85. The new layer `unify` is not the reason: a single head with it does no better, in one run ([Measured
 # further](../../site/further.md#lesson-4)).
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can split a tensor into heads and merge it again, and say why a reshape alone does neither; write multi-head
-# attention without a loop; and write a test that detects a wrong merge where a perfect score does not.
+# **Is one row of weights enough for three questions?** In our small model that depended on the start; three rows,
+# with as many parameters, were enough in every run.
 #
-# **Three questions to think about**
+# You can split a tensor into heads and merge it again, write multi-head attention without a loop, and write a test
+# that catches a wrong merge where a perfect score does not.
+#
+# **Two questions to think about**
 #
 # <details><summary>1. In a trained model, swap head 0 and head 1: swap their rows in the weights of all three
 # projections. What else must you swap to leave the output unchanged?</summary>
@@ -809,14 +716,7 @@ ladder.show()
 # because `unify` adds the heads up, and a sum has no order. So the number of a head has no meaning.
 #
 # </details>
-# <details><summary>2. What is left of a head of width d = 1?</summary>
-#
-# Its queries and keys are single numbers, and its scores are products $q_i\,k_j$. A query with positive $q_i$ prefers
-# large keys, one with negative $q_i$ small keys. The size of $q_i$ only sets how sharp the weights are. So the head can
-# only ask for more or less of one feature. Its values are numbers too, so its output has a single direction.
-#
-# </details>
-# <details><summary>3. You have a trained module that you can only call. How do you find out whether its merge is
+# <details><summary>2. You have a trained module that you can only call. How do you find out whether its merge is
 # scrambled?</summary>
 #
 # Reorder the positions of x. In a right module, the rows of the output are reordered in the same way (lesson 1). A
@@ -832,5 +732,8 @@ ladder.show()
 #   page on why the authors use several heads and what the heads cost.
 # - [Voita et al., *Analyzing multi-head self-attention*, 2019](https://arxiv.org/abs/1905.09418), section 5: what
 #   trained heads look at.
+#
+# In the attention that you wrote, a word also looks at the words after it. A model that has to predict those words
+# must not see them.
 #
 # **Next:** [lesson 5, *Masking*](../05_masking/05_masking.ipynb)

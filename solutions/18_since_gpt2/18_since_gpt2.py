@@ -265,9 +265,9 @@ for name, (_, wavelengths) in waves.items():
 # key and a value for each position, head and block, and for each new token the model reads all of it.
 #
 # [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
-# ([multi-query attention](../../site/glossary.md#multi-query-attention), lesson 4). That saves the most memory, and
-# costs some quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there
-# are g heads of keys and values, and each serves h/g heads of queries. The cache of one text of t positions holds
+# ([multi-query attention](../../site/glossary.md#multi-query-attention)). That saves the most memory, and costs some
+# quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are g heads
+# of keys and values, and each serves h/g heads of queries. The cache of one text of t positions holds
 #
 # $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
 #

@@ -10,7 +10,8 @@
 # [Lesson 4](../04_multi_head/04_multi_head.ipynb) trains a small model, the `Reader`, on sentences such as *mary gave
 # roses to susan*. From the one vector at *gave* it predicts giver, thing and receiver. This page measures what the
 # lesson only mentions: what more training does for one head, how heads divide their work, how one head manages at
-# all, how training hides a scrambled merge, and what other kinds of heads cost.
+# all, how training hides a scrambled merge, where two heads of a published model look, and what other kinds of heads
+# cost.
 
 # %%
 import math
@@ -20,6 +21,7 @@ import torch
 from torch import nn
 
 from helpers import plots
+from helpers.data.recorded import recorded
 from helpers.data.toy.giving import GAVE, NAMES, ROLES, WORDS, giving_sentences
 from helpers.parts.multi_head import MultiHeadAttention, split_heads
 
@@ -206,6 +208,27 @@ for r, i in (0, 3), (0, 4), (1, 0):
 # %% [markdown]
 # **How to read it.** These are the three rows of weights whose outputs end up in the row of *gave*. In head 0, *to*
 # looks at giver and receiver, and the receiver at the thing. In head 1, the giver looks most at the receiver.
+
+# %% [markdown]
+# ## In a published model, one head looks a token back, another mostly at the first token
+
+# %% mystnb={"image": {"alt": "Two maps of attention weights over the sentence the animal did not cross the street because it was too tired. In the first the weight is one step left of the diagonal. In the second, more than half of the rows look most at the first token, and the row of it puts most of its weight on animal."}}
+recording = recorded("minilm")["result"]
+example, pronoun = recording["example"], recording["pronoun_head"]
+shown = [example["heads"][0], pronoun["head"]]
+
+maps = torch.tensor([example["weights"][0], pronoun["weights"]])
+plots.head_grid(maps, example["pieces"], annotate=False,
+                titles=[f"layer {layer}, head {head}" for layer, head in shown])
+plt.show()
+
+# %% [markdown]
+# **How to read it.** Row i holds the weights of token i of all-MiniLM-L6-v2; darker means more. [CLS] and [SEP] mark
+# where a text begins and ends. In the first head every token except the first looks at the token before it. (The
+# lesson draws this head without positions, for another sentence.) The second is the head of the lesson's five
+# sentences. In none of the other 71 heads does *it* give more weight to *animal*. More than half of its rows look
+# most at [CLS]; [Clark et al., 2019](https://arxiv.org/abs/1906.04341) suspect that heads turn to special tokens when
+# what they look for is absent.
 
 # %% [markdown]
 # ## On the ladder it is the heads that help, not the new layer
