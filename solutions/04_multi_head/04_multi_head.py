@@ -11,7 +11,9 @@
 #
 # **One row of weights has to answer three questions.** In *mary gave roses to susan*, a reader of *gave* asks who
 # gave, what was given, and who received it. But in the attention of the last two lessons, *gave* has one query, one
-# row of weights and one average. Is one row enough? This lesson gives *gave* three rows, and compares.
+# row of weights and one average. Is one row enough? We give *gave* three rows, and compare how many questions it can
+# answer with one and with three. On the way you meet a model that answers every question right and contains a bug,
+# and write the test that finds it.
 #
 # | | |
 # |---|---|
@@ -21,8 +23,8 @@
 # | **It computes** | in about a minute in all, without a GPU; the training in the section *Your model so far* can be stopped early |
 #
 # In this lesson b is the number of sentences, t the number of positions, and e the width of the model. **h** is new,
-# the number of heads, and **d** is now the width of *one* head. Heads, positions and components are counted from 0, as
-# in the code. All letters are in [the table](../../site/notation.md).
+# the number of heads, and **d** is now the width of *one* head. Heads, positions and components are counted from 0,
+# as in the code. All letters are in [the table](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -102,8 +104,8 @@ plots.diagrams.heads_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, for three heads. Each colour is one head. k and v are split in the same way as
-# q. Between the upper bar of three colours and the lower one, the heads are separate.
+# **How to read it.** From top to bottom, for three heads. Each colour is one head. k and v are split in the same way
+# as q. Between the upper bar of three colours and the lower one, the heads are separate.
 #
 # </div>
 
@@ -127,21 +129,21 @@ plots.diagrams.heads_flow()
 #
 # **Exercise 1 · `split_heads`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Split the width of every position into h heads. If e is not divisible by h, raise a `ValueError` with both numbers, e
-# and h, in its message. `finished_split`, imported above, is our solution: do not call it here.
+# Split the width of every position into h heads. If e is not divisible by h, raise a `ValueError` with both numbers,
+# e and h, in its message. `finished_split`, imported above, is our solution: do not call it here.
 #
 # <details><summary>Hint 1: two steps, in this order</summary>
 #
 # Split the last axis before you exchange any axes: (b, t, e) → (b, t, h, d). A single `view` or `reshape` directly to
-# (b, h, t, d) has the right shape too, but it puts the numbers in the wrong places, as the picture after this exercise
-# shows. For the error, `e % h` is the remainder.
+# (b, h, t, d) has the right shape too, but it puts the numbers in the wrong places, as the picture after this
+# exercise shows. For the error, `e % h` is the remainder.
 #
 # </details>
 # <details><summary>Hint 2: two positions, with numbers</summary>
 #
 # Let x be one sentence with the two rows (0, 1, 2, 3) and (4, 5, 6, 7), and h = 2. Head 0 is then (0, 1), (4, 5), and
-# head 1 is (2, 3), (6, 7). If your head 0 is (0, 1), (2, 3), you reshaped directly to the final shape. If it is (0, 2),
-# (4, 6), the axes h and d are in the wrong order.
+# head 1 is (2, 3), (6, 7). If your head 0 is (0, 1), (2, 3), you reshaped directly to the final shape. If it is (0,
+# 2), (4, 6), the axes h and d are in the wrong order.
 #
 # </details>
 # </div>
@@ -198,8 +200,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: two heads, with numbers</summary>
 #
-# Let head 0 be (0, 1), (4, 5) and head 1 be (2, 3), (6, 7), with b = 1. The merged rows are (0, 1, 2, 3) and (4, 5, 6,
-# 7). If your first row is (0, 1, 4, 5), it holds two positions of one head.
+# Let head 0 be (0, 1), (4, 5) and head 1 be (2, 3), (6, 7), with b = 1. The merged rows are (0, 1, 2, 3) and (4, 5,
+# 6, 7). If your first row is (0, 1, 4, 5), it holds two positions of one head.
 #
 # </details>
 # </div>
@@ -338,8 +340,9 @@ plots.number_grids(
 # <div class="figure-caption">
 #
 # **How to read it.** Each of the first two lines is one head: queries, keys, their products, and the softmax of the
-# products divided by √2. Third line: values, and the heads' outputs side by side. Each question mark is a dot product:
-# row *ends* of $q^{(1)}$ with row *loop* of $k^{(1)}$; row *the* of $w^{(0)}$ with the first column of $v^{(0)}$.
+# products divided by √2. Third line: values, and the heads' outputs side by side. Each question mark is a dot
+# product: row *ends* of $q^{(1)}$ with row *loop* of $k^{(1)}$; row *the* of $w^{(0)}$ with the first column of
+# $v^{(0)}$.
 #
 # </div>
 #
@@ -368,8 +371,8 @@ print("your module gives the same y:", torch.allclose(layer(X[None])[0], merged,
 #
 # **Prediction · `one_head_reads`** &nbsp; 1 minute · no points
 #
-# The model with one head is trained ten times, from ten random starts. How well does it answer then? (With 16 names, a
-# guess is right about 6 times in 100.)
+# The model with one head is trained ten times, from ten random starts. How well does it answer then? (With 16 names,
+# a guess is right about 6 times in 100.)
 #
 # - **A.** It usually answers most questions. How many errors are left depends on the start.
 # - **B.** It answers one of the three questions, and guesses the other two.
@@ -436,8 +439,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The table: 2,000 new sentences, after 300 steps of training; a run is one random start. The
-# maps: weights in run 2 with three heads, averaged over 2,000 sentences. The predictions use only the row of *gave*.
+# **How to read it.** The table: 2,000 sentences drawn by the same rule, after 300 steps; training has seen nearly all
+# of them. A run is one random start. The maps: weights in run 2 with three heads, averaged over 2,000 sentences. The
+# model answers from the row of *gave* alone.
 #
 # </div>
 
@@ -446,7 +450,7 @@ check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
 # **Three rows answer all three questions from each of ten starts; one row does not.** In four of its ten runs, the
-# model with one head only guesses the giver, the receiver or both.
+# model with one head does no better than a guess on the giver, the receiver or both.
 #
 # **In run 2, each head has taken one question**: in the row of *gave*, head 0 looks mostly at the thing, head 1 at
 # the receiver, and head 2 at the giver. Nothing in the design assigns a question to a head, and runs 1 and 3 divide
@@ -456,10 +460,11 @@ check.prediction("one_head_reads", one_head_reads)
 # %% [markdown]
 # ## A map shows where a head looks, not what it looks for
 #
-# In the sentences of the `Reader` every role has its place, so a map tells which question a head asks. Does it in a
-# published model? [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with
-# 12 heads each ([lesson 14](../14_bert/14_bert.ipynb) loads it). Your `split_heads` cuts apart the queries and keys
-# of its first layer for the sentence of lessons 1 to 3. Position vectors are left out until lesson 6.
+# In the sentences of the `Reader`, role and place are the same: *the receiver* and *the last word* give one map. In
+# real sentences they come apart. Look at a published model.
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each
+# ([lesson 14](../14_bert/14_bert.ipynb) loads it). Your `split_heads` cuts apart the queries and keys of its first
+# layer for the sentence of lessons 1 to 3. Position vectors are left out until lesson 6.
 
 # %% mystnb={"image": {"alt": "Three maps of attention weights over the twelve words the boat could not reach the bank because it was too muddy. In the first, nearly every row is dark in the column of bank. In the second, only one cell is dark: row bank, column muddy. In the third, the darkest cells are on the diagonal, and each of the two rows of the is dark in both columns of the."}}
 q, k, _ = (torch.cat(part, dim=-1)[None] for part in
@@ -479,10 +484,10 @@ plt.show()
 # In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks at
 # both. And in head 4 *bank* looks at *muddy*, the word that says which bank is meant.
 #
-# Does a head like this know what a word means? Take one in which *it* looks at *animal*, in the first sentence below.
-# We chose it, among all 72 heads, for this weight: in no other does *it* give *animal* more. So try five sentences.
-# In two of them, *it* refers to the subject, in three to the other noun. (Sentences 1 and 2 are adapted from
-# [Uszkoreit,
+# Does a head know what a word means? Run the whole model, positions included. In one of its 72 heads, *it* gives
+# *animal* more weight than in all the others, in the first sentence below. We chose the head for that, so one
+# sentence proves nothing. Try five. In two of them, *it* refers to the subject, in three to the other noun.
+# (Sentences 1 and 2 are adapted from [Uszkoreit,
 # 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
 # sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).)
 
@@ -493,16 +498,17 @@ for sentence in recorded("minilm")["result"]["pronoun_head"]["sentences"]:
     print(f"    weights of it: {nouns}; it refers to the {sentence['meant']}\n")
 
 # %% [markdown]
-# In all five the subject gets more weight than the other noun, whatever *it* refers to. So the head does not find out
-# what *it* means. It may ask *which noun is the subject?*, or *which noun came first?*; both fit. **To find out what
-# a head looks for, you need sentences that tell the explanations apart.**
+# In all five the subject gets more weight than the other noun, whatever *it* refers to. The weight on *animal* does
+# fall when the street is too wide, but that on *trophy* does not fall when it is too small. So the head does not find
+# out what *it* means. It may ask *which noun is the subject?*, or *which noun came first?*; both fit. **To find out
+# what a head looks for, you need sentences that tell the explanations apart.**
 
 # %% [markdown]
 # ## A wrong merge raises no error
 #
 # A merge that puts the result of a head at another word still returns the right shape. The next function folds the
-# heads into the batch: queries, keys and values become (b·h, t, d), as if there were b·h sentences, and `torch.bmm`
-# multiplies them. A bug is planted in it. It runs, but unless h or t is 1, many of its numbers are wrong.
+# heads into the batch, because `torch.bmm` takes one batch axis only: queries, keys and values become (b·h, t, d), as
+# if there were b·h sentences. A bug is planted in it. It runs, but unless h or t is 1, many of its numbers are wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -513,8 +519,8 @@ for sentence in recorded("minilm")["result"]["pronoun_head"]["sentences"]:
 #
 # <details><summary>Hint 1: a small case on paper</summary>
 #
-# Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of the
-# labels after every line. The fold changes the order on purpose. Which line should restore it, and does it?
+# Take b = 1, h = 2, t = 3, d = 1, and label each number with two digits, position and head. Write down the order of
+# the labels after every line. The fold changes the order on purpose. Which line should restore it, and does it?
 #
 # </details>
 # <details><summary>Hint 2: the labels of that case</summary>
@@ -558,10 +564,10 @@ check(folded_heads)
 # %% [markdown]
 # <details><summary>What was wrong, and why there was no error</summary>
 #
-# The last line was wrong. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t, e)`
-# cuts this sequence of numbers into rows of e, and each row has pieces of several positions. The axes have to be split
-# and exchanged first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape only needs the right number
-# of entries, so it raised no error.
+# The last line was wrong. `y` is (b·h, t, d), with all positions of head 0 before those of head 1. `y.reshape(b, t,
+# e)` cuts this sequence of numbers into rows of e, and each row has pieces of several positions. The axes have to be
+# split and exchanged first: `y.reshape(b, h, t, d).transpose(1, 2).reshape(b, t, e)`. A reshape only needs the right
+# number of entries, so it raised no error.
 #
 # </details>
 
@@ -632,9 +638,9 @@ check.prediction("scrambled_answers", scrambled_answers)
 # tensors to try. Do not call `merge_heads`, `finished_merge` or `finished_split`: a test has to know the right result
 # itself.
 #
-# The check calls your test with right merges, written in different ways, and with twenty wrong ones. The wrong ones mix
-# up positions, heads or sentences, or return another shape. None raises an error, and each can be caught with a tensor
-# in which no axis is longer than 2.
+# The check calls your test with right merges, written in different ways, and with twenty wrong ones. The wrong ones
+# mix up positions, heads or sentences, or return another shape. None raises an error, and each can be caught with a
+# tensor in which no axis is longer than 2.
 #
 # <details><summary>Hint 1: which tensor?</summary>
 #
@@ -673,9 +679,9 @@ check(is_right_merge)
 # %% [markdown]
 # ## Your model so far
 #
-# **In your language model, four heads are worth about half a bit.** In its attention, four heads of width 16, split
-# and merged by your functions, and a layer `unify` replace one head of width 64. The cell takes up to half a minute
-# on one core; the stop button ends it early.
+# **Four heads save your language model about half a bit per byte.** They have width 16, are split and merged by your
+# functions, and with `unify` they replace one head of width 64. The cell takes up to half a minute on one core; the
+# stop button ends it early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average at 4.4, bare self-attention at 3.5, on the line of order 1, then queries, keys and values and scaled scores, both at 3.3, and far to the left of them four heads, between 2.8 and 2.9."}}
 from helpers.ladder import ByteModel, Heads, Ladder
@@ -701,8 +707,9 @@ ladder.show()
 # %% [markdown]
 # ## What you can do now
 #
-# **Is one row of weights enough for three questions?** In our small model that depended on the start; three rows,
-# with as many parameters, were enough in every run.
+# **Is one row of weights enough for three questions?** Not in our small model after 300 steps: from each of ten
+# starts, one row missed at least one giver or receiver in ten. Three rows, with as many parameters, were enough from
+# every start.
 #
 # You can split a tensor into heads and merge it again, write multi-head attention without a loop, and write a test
 # that catches a wrong merge where a perfect score does not.
