@@ -60,7 +60,8 @@ torch.set_num_threads(1)    # the tensors here are too small to split across thr
 # > 2. The value of Python of the comping messible remore keyword statemented even thange instandar Ryorts key. Shesors
 # >    computes is the typeError
 #
-# One is the transformer of this lesson. The other is a table that counts how often each letter followed which four.
+# One is the transformer of this lesson. The other is a table that counts how often each letter followed each group
+# of four.
 #
 # <details><summary>Which is which?</summary>
 #
@@ -94,8 +95,8 @@ print(textwrap.fill(show(text[4000:4300]), 88))
 # %% [markdown]
 # The models of this lesson are **[autoregressive](../../site/glossary.md#autoregressive)**: they predict each byte
 # from the bytes before it. By the chain rule of probability, the product of these predictions is the probability of
-# the whole text after its first byte. Its logarithm, divided by the number of predictions, is the measure of this
-# lesson, **[bits per byte](../../site/glossary.md#bits-per-byte)**:
+# the whole text after its first byte. The measure of this lesson is minus its logarithm, divided by the number of
+# predictions: **[bits per byte](../../site/glossary.md#bits-per-byte)**.
 #
 # $$-\frac{1}{N-1} \log_2 p(x_1, \dots, x_{N-1} \mid x_0) \;=\;
 # -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}) .$$
@@ -163,7 +164,7 @@ print(f"after a space: {surprise[first].mean():.2f} bits; "
 #
 # </div>
 #
-# **Once the first letters are known, the rest is mostly spelling**, and a table can spell. So it can write, too:
+# **Once the first letters are known, the rest is mostly spelling**, and a table can spell. It can write, too:
 
 # %%
 chance, story = random.Random(0), b"The value of "
@@ -534,8 +535,8 @@ plots.diagrams.teaching_and_writing()
 #
 # </div>
 #
-# Give the model the text so far, take the logits **of the last position** (earlier positions predict
-# bytes that are already in the text), apply temperature and filters, sample, append, repeat. If the text is longer than
+# Give the model the text so far, take the logits **of the last position** (earlier positions predict bytes that are
+# already in the text), apply temperature and filters, sample, append, repeat. If the text is longer than
 # `model.t_max`, the model reads the **last** `t_max` bytes. Switch the model to evaluation mode for the loop.
 
 # %% [markdown]
@@ -748,8 +749,8 @@ counted_bits = -sum(math.log2(p[4]) for p in asked[:len(part) - 1]) / (len(part)
 print(f"the table of order 4:        {counted_bits:.3f} bits per byte")
 
 # %% [markdown]
-# **The verdict stays.** The fair number is lower by a few thousandths only, for nearly t times the work. ([Lesson
-# 15](../15_transformer_xl/15_transformer_xl.ipynb) looks for a way around this work.)
+# **The verdict stays.** The fair number is lower, but in our run by a few thousandths only, for nearly t times the
+# work. ([Lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) looks for a way around this work.)
 #
 # ## When does a transformer beat a table?
 #
@@ -818,10 +819,10 @@ for size, bits in run["result"]["tables"].items():
 # lost. The figure cannot show why, because both the text and the optimiser differ from yours. Nor does it show what
 # more text is worth to a transformer: with more text ours also trained for longer, and the last one is larger.
 #
-# **So a transformer beats a table of counts when it has trained for long enough; before that, the table can be
-# ahead.** On Jane Austen's novels, of which 800 steps read only a fifth, it is far ahead ([Measured
+# **So on both texts a transformer beats the table once it has trained for long enough; before that, the table can
+# be ahead.** On Jane Austen's novels, of which 800 steps read only a fifth, the table is far ahead ([Measured
 # further](../../site/further.md#lesson-9), with gzip, xz and the best published models). Your generator continues a
-# text, but nothing tells it what to say. Lesson 10 lets a transformer read one text and write another.
+# text. Lesson 10 builds a transformer that reads one text and writes another.
 
 # %% [markdown]
 # ## What you can do now
