@@ -11,8 +11,8 @@
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
 # except the division by $\sqrt d$, which we call *the root* for short. **What goes wrong without it?** This lesson
-# asks the question four times: of a row of random weights, of a trained head, of a gradient, and of a model in
-# training.
+# asks the question four times: of a row of weights between random vectors, of a trained head, of a gradient, and of a
+# model in training.
 #
 # | | |
 # |---|---|
@@ -39,9 +39,9 @@ check = start("03_scaling")
 # %% [markdown]
 # ## Wide vectors make a row sharp by chance
 #
-# **Without the root, the width of the vectors alone makes a row of weights sharp.** Draw one query and eight keys
-# with standard normal components, and compute attention weights as in lesson 2: dot products, then softmax. Nothing
-# is trained.
+# **Without the root, vectors of variance 1 need only be wide to make a row of weights sharp.** Draw one query and
+# eight keys with standard normal components, and compute attention weights as in lesson 2: dot products, then
+# softmax. Nothing is trained.
 
 # %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has nearly all of it."}}
 chance = torch.Generator().manual_seed(307)
@@ -66,8 +66,8 @@ for d in drawn:    # the same a thousand times
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The panels differ only in the width d of the vectors. The eight bars of a panel add up to 1,
-# and chance decided which is the tallest. The printed lines are about a thousand such rows at each width.
+# **How to read it.** Each panel is a draw at one width d. The eight bars of a panel add up to 1, and chance decided
+# which is the tallest. The printed lines are about a thousand such rows at each width.
 #
 # </div>
 #
@@ -98,8 +98,8 @@ for d in drawn:    # the same a thousand times
 # four times as large.
 #
 # At the start of training the assumptions nearly hold, if inputs have variance 1 and the entries of a matrix with e
-# rows have variance 1/e. (PyTorch's `nn.Linear` draws a third of that.) After training they may not (question 2 at
-# the end).
+# rows have variance 1/e. (PyTorch's `nn.Linear` draws entries with a third of that variance.) After training they may
+# fail (question 2 at the end).
 
 # %% [markdown]
 # <div class="card">
@@ -107,12 +107,13 @@ for d in drawn:    # the same a thousand times
 # **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
 # Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these scores
-# around their own mean, with the divisor samples − 1, as `.var()` computes it: a tensor of shape () or a Python number.
+# around their own mean, with the divisor samples − 1, as `.var()` computes it: a tensor of shape () or a Python
+# number.
 #
-# Draw all queries with one `torch.randn(samples, d, generator=generator)`, whose components are independent with mean 0
-# and variance 1, all keys with a second such call, and nothing else. The generator's seed then decides your result, and
-# the check compares it with ours. A further call with the same generator draws the numbers that follow, and gives an
-# independent measurement: do not seed the generator. The tensors may stay on the CPU.
+# Draw all queries with one `torch.randn(samples, d, generator=generator)`, whose components are independent with mean
+# 0 and variance 1, all keys with a second such call, and nothing else. The generator's seed then decides your result,
+# and the check compares it with ours. A further call with the same generator draws the numbers that follow, and gives
+# an independent measurement: do not seed the generator. The tensors may stay on the CPU.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
@@ -146,7 +147,14 @@ def score_variance(d, samples, generator):
 # %% nbgrader={"grade": true, "grade_id": "check_score_variance", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(score_variance)
 
+# %%
+chance = torch.Generator().manual_seed(0)
+for d in (4, 64, 1024):
+    print(f"d = {d:>4}: measured variance {float(score_variance(d, 8000, chance)):.4g}")
+
 # %% [markdown]
+# Sixteen times the width, sixteen times the variance.
+#
 # ## Divided by √d, a score has variance 1 at every width
 #
 # Dividing a random variable by $\sqrt d$ divides its variance by d:
@@ -300,20 +308,20 @@ for name, rows in maps.items():
 # return β, to within 1 %, as a Python number or as a tensor with a single number. The function `attend` takes queries
 # (b, t, d), keys (b, s, d) and values of any width, in float32 or float64, on the CPU; d is given.
 #
-# Choose the vectors well. β is hidden behind a softmax, and you have seen what a softmax does to products that are too
-# far apart.
+# Choose the vectors well. β is hidden behind a softmax, and you have seen what a softmax does to products that are
+# too far apart.
 #
 # <details><summary>Hint 1: make the weights visible</summary>
 #
-# With values that are the rows of the identity matrix, the output of `attend` *is* the row of weights. And two keys are
-# enough: which function of their two weights contains only the difference of the scores?
+# With values that are the rows of the identity matrix, the output of `attend` *is* the row of weights. And two keys
+# are enough: which function of their two weights contains only the difference of the scores?
 #
 # </details>
 # <details><summary>Hint 2: two keys, with numbers</summary>
 #
 # Suppose the products of the query with two keys are 16 and 0, and the weights come out as 0.88 and 0.12. Their ratio
-# is about 7.4, which is e². So 16β = 2, and β is 1/8. But with β = 10 the same products would give the weights 1 and 0.
-# Which products are safe for every β between one twenty-fifth and 10?
+# is about 7.4, which is e². So 16β = 2, and β is 1/8. But with β = 10 the same products would give the weights 1 and
+# 0. Which products are safe for every β between one twenty-fifth and 10?
 #
 # </details>
 # </div>
@@ -354,8 +362,8 @@ for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
 # **Exercise 3 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
 # Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
-# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call of the head must compute exactly that, in training and in
-# evaluation mode. The method `weights` and the argument `scale` may stay or go. The file must still load: it holds
+# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call of the head must compute exactly that, in training and
+# in evaluation mode. The method `weights` and the argument `scale` may stay or go. The file must still load: it holds
 # three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else. So the
 # head may have no other parameters or buffers. Gradients must reach the three matrices too.
 #
@@ -446,8 +454,8 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # could move the weight to where it belongs.
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
-# (2018) has two keys, d = 64, and the scores 112 and 96. Suppose that the **second** key should have the weight.
-# Gradient descent has to raise its score.
+# (2018) has two keys, d = 64, and the scores 112 and 96. Only their difference counts. Suppose that the **second**
+# key should have the weight. Gradient descent has to raise its score.
 
 # %% [markdown]
 # <div class="card">
@@ -486,11 +494,12 @@ check.prediction("saturated_gradient", saturated_gradient)
 # %% [markdown]
 # ## A key with hardly any weight gets hardly any gradient
 #
-# A difference of 16 between two scores makes one weight $e^{16}$ times the other, and the smaller weight hardly
-# rises. The derivative of softmax says so for any number of keys.
+# A difference of 16 between two scores makes one weight $e^{16}$ times the other, and the smaller weight rises as
+# slowly as it is small: the two numbers in the first line above are the same. That is no accident. The derivative of
+# softmax contains the weight itself.
 #
-# Let $z$ be one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ its weights; j and m count
-# keys. The logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, has the simpler derivative:
+# Let $z$ be one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ its weights; j and m
+# count keys. The logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, has the simpler derivative:
 #
 # $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
 # \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
@@ -502,11 +511,11 @@ check.prediction("saturated_gradient", saturated_gradient)
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
 #
 # When score j is raised, weight j rises at the rate $p_j (1 - p_j)$, and the other weights fall. Now let the softmax
-# [saturate](../../site/glossary.md#saturation): one weight approaches 1, the others 0. Then $\operatorname{diag}(p)$ and
-# $p p^\top$ approach the same matrix, **and their difference J approaches zero**.
+# [saturate](../../site/glossary.md#saturation): one weight approaches 1, the others 0. Then $\operatorname{diag}(p)$
+# and $p p^\top$ approach the same matrix, **and their difference J approaches zero**.
 #
-# Training does not need J itself. Backpropagation brings one number for each weight to the softmax, $g_m = \partial L /
-# \partial p_m$, and the softmax passes on one number for each score:
+# Training does not need J itself. Backpropagation brings one number for each weight to the softmax, $g_m = \partial L
+# / \partial p_m$, and the softmax passes on one number for each score:
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_m g_m\, \frac{\partial p_m}{\partial z_j} .$$
 
@@ -515,9 +524,10 @@ check.prediction("saturated_gradient", saturated_gradient)
 #
 # **Exercise 4 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
 #
-# You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights. Return
-# the gradient with respect to the scores. Put $\partial p_m / \partial z_j$ into the sum over m and simplify on paper
-# first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted too.)
+# You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights.
+# Return the gradient with respect to the scores. Put $\partial p_m / \partial z_j$ into the sum over m and simplify
+# on paper first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted
+# too.)
 #
 # The last axis holds the keys; there may be any number of axes in front of it, or none. Your function must itself be
 # differentiable: the check sends gradients back through it, to g and to the scores from which p is made.
@@ -554,9 +564,9 @@ def softmax_backward(p, g):
 check(softmax_backward)
 
 # %% [markdown]
-# This holds even for the right key. If $g_j$ is below the weighted average of g, more weight on key j would lower
-# the loss. Gradient descent then raises the score of key j, **but in proportion to the weight that the key already
-# has**.
+# A key with hardly any weight gets hardly any gradient, even if it is the right one. If $g_j$ is below the weighted
+# average of g, more weight on key j would lower the loss. Gradient descent then raises the score of key j, **but in
+# proportion to the weight that the key already has**.
 
 # %% [markdown]
 # ## Does a model in training need the root?
@@ -624,11 +634,11 @@ before, after = (attention_entropy(rows).exp().mean().item() for rows in maps.va
 print(f"head 7: spread over {before:.1f} of 12 words, scaled over {after:.1f}")
 
 # %% [markdown]
-# With the root, more than half of the keys share the weight at every width.
+# With the root, the width hardly matters to these rows.
 #
-# Now the test. Train lesson 2's language model, with d = 64, four ways: with small or large initial matrices for
-# queries and keys, and with or without the root. The small matrices are `nn.Linear`'s. The large ones give queries
-# and keys a standard deviation of about 1.4; the derivation assumed 1.
+# Now the test. Lesson 2's language model, with d = 64, is trained in four ways: with small or large initial matrices
+# for queries and keys, and with or without the root. The small matrices are `nn.Linear`'s. The large ones give
+# queries and keys a standard deviation of about 1.4; the derivation assumed 1.
 
 # %% [markdown]
 # <div class="card">
@@ -669,7 +679,7 @@ def started(scores_of, large):
     if large:
         for layer in (to_queries, to_keys):
             torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    x = 0.1 * model.positions(model.tokens(windows))    # as training starts with them
+    x = 0.1 * model.positions(model.tokens(windows))    # training shrinks them so at its start
     rows = torch.softmax(scores_of(to_queries(x[:, -1:]), to_keys(x)), dim=-1)
     return model, attention_entropy(rows).mean().item()
 
@@ -681,18 +691,19 @@ runs = {"small matrices, not scaled": bits["02_queries_keys_values"],
 for name in runs:
     large, scores_of = "large" in name, plain_scores if "not" in name else scaled_scores
     model, entropy = started(scores_of, large)
-    print(f"{name}: mean entropy {entropy:.2f} nats before training")
+    shared = math.exp(entropy)
+    print(f"{name}: before training {entropy:.2f} nats, {shared:.1f} of 32 keys")
     if large:
-        print(f"    {measured(model, 3600)[0]:.2f} bits per byte after it")
+        print(f"    after training {measured(model, 3600)[0]:.2f} bits per byte")
 plots.runs({"three runs each": runs}, "held-out bits per byte")
-plt.gca().set_title("Only large matrices need the root")
+plt.gca().set_title("With inputs this small, only large matrices need the root")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each way to start, one tick for each of our three runs, with seeds 0, 1 and 2; farther
-# left is better. The lines above the figure are from your machine, with seed 0.
+# **How to read it.** One row for each way to start, one tick for each of our three runs, with seeds 0, 1 and 2;
+# farther left is better. The lines above the figure are from your machine, with seed 0.
 #
 # </div>
 
@@ -702,8 +713,9 @@ check.prediction("four_starts", four_starts)
 # %% [markdown]
 # **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
 # anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a
-# tenth of a bit above each run with the root. Sharp rows need not be the whole cause: in one run of [Measured
-# further](../../site/further.md#lesson-3), a soft start without the root helps little.
+# tenth of a bit above each run with the root. Seed 0 has the widest gap. Sharp rows need not be the whole cause,
+# for the root does two things: rows start soft, and each step moves the scores less. In one run each of [Measured
+# further](../../site/further.md#lesson-3), either alone helps little.
 #
 # **Your model so far** is the second of the four: small matrices, with the root. So expect little.
 
@@ -735,9 +747,10 @@ ladder.show()
 # - Wide vectors of variance 1 get sharp rows by chance.
 # - A head that was trained with the root computes something else, and no error says so.
 # - A key with hardly any weight gets hardly any gradient.
-# - Our model with large matrices ends worse. With small ones, nothing goes wrong.
+# - Our model with large matrices ends worse. With small ones nothing goes wrong, for its inputs are small too.
 #
-# The root makes rows soft, but a soft row is still one average. Lesson 4 lets a word ask several questions at once.
+# The root keeps the width from sharpening a row. But sharp or soft, a row is still one average. Lesson 4 lets a word
+# ask several questions at once.
 #
 # **Two questions to think about**
 #
@@ -754,9 +767,9 @@ ladder.show()
 #
 # You can, if you also train with d. At the start, the variance of the scores is then d/d² = 1/d, and the rows of wide
 # heads are almost even. Our models with small matrices start this way too, and learn. After training, q and k may
-# agree. If the products of their components have a positive mean, q·k grows like d and not like √d. For this reason μP
-# divides by d, a parametrization whose [learning rate](../../site/glossary.md#learning-rate) carries over from narrow
-# models to wide ones ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
+# agree. If the products of their components have a positive mean, q·k grows like d and not like √d. For this reason
+# μP divides by d, a parametrization whose [learning rate](../../site/glossary.md#learning-rate) carries over from
+# narrow models to wide ones ([Yang et al., 2022](https://arxiv.org/abs/2203.03466), definition 4.1).
 #
 # </details>
 #
@@ -767,8 +780,8 @@ ladder.show()
 #   formula, and the variance argument as a footnote.
 # - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
 #   2023](https://arxiv.org/abs/2303.06296): entropy watched in large models.
-# - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): scores that stay
-#   within a bound, which the root does not guarantee.
+# - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): scores that
+#   stay within a bound, which the root does not guarantee.
 #
 # **Next:** [lesson 4, *Multi-head attention*](../04_multi_head/04_multi_head.ipynb)
 
