@@ -70,7 +70,8 @@ def _novels(names: tuple[str, ...]) -> bytes:
 @cache
 def _landmarks(name: str, part: str) -> dict[str, float]:
     text = getattr(open_text(name), part)
-    return {"order 0": order_0(text), **packers(text), **_trained(_result(name)[part])}
+    trained = _result(name)["exam" if part == "held_back" else part]
+    return {"order 0": order_0(text), **packers(text), **_trained(trained)}
 
 
 def _result(name: str) -> dict[str, dict[str, float]]:
@@ -93,14 +94,23 @@ def results() -> dict[str, dict]:
 
 def landmarks_of(text: bytes, like: str) -> dict[str, float]:
     """The same for any text. What has to be trained is as far below xz as it is on the text called `like`."""
-    packed, known = packers(text), _result(like)["held_back"]
+    packed, known = packers(text), _result(like)["exam"]
     return {"order 0": order_0(text), **packed, **_trained(known, packed["xz"] / known["xz"])}
 
 
 def packers(text: bytes) -> dict[str, float]:
     """Bits per byte of this text as two programs pack it, with nothing read before."""
-    packed = {"gzip": gzip.compress(text, 9), "xz": lzma.compress(text, preset=9 | lzma.PRESET_EXTREME)}
-    return {name: 8 * len(data) / len(text) for name, data in packed.items()}
+    return {"gzip": 8 * len(gzip.compress(text, 9)) / len(text), "xz": 8 * _packed_by_xz(text) / len(text)}
+
+
+def xz_after(read: bytes, text: bytes) -> float:
+    """Bits per byte that this text adds to what xz packs, where it has read another before."""
+    return 8 * (_packed_by_xz(read + text) - _packed_by_xz(read)) / len(text)
+
+
+def _packed_by_xz(text: bytes) -> int:
+    """In how many bytes."""
+    return len(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME))
 
 
 def order_0(text: bytes) -> float:

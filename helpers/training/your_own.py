@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save
 
 from helpers.course import write_whole
-from helpers.data.open_texts import open_text, order_0, packers
+from helpers.data.open_texts import open_text, order_0, packers, xz_after
 from helpers.exercises.open_task import APART, AT_HOME, FILE, LARGEST, MOST, contexts_of
 from helpers.parts.one_megabyte import (
     ByteTransformer,
@@ -28,6 +28,9 @@ from helpers.parts.one_megabyte import (
     table_log_probabilities,
     to_int8,
 )
+
+MANY = (2000, 24)  # contexts to fit shares on and to tell a score of, and their distance
+Parts = tuple[dict, ByteTransformer | None]
 
 
 def guesses(table: dict, transformer: ByteTransformer | None, contexts: torch.Tensor) -> torch.Tensor:
@@ -47,8 +50,10 @@ def bits(log_p: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return -log_p.gather(-1, places)[..., 0].mean(dim=-1) / math.log(2)
 
 
-def best_shares(log_p: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The shares (parts,) of the mixture that predicts these targets best, by 50 steps of EM."""
+def best_shares(table: dict, transformer: ByteTransformer | None, text: bytes) -> torch.Tensor:
+    """The shares (parts,) of the mixture that predicts this text best, by 50 steps of EM."""
+    contexts, targets = contexts_of(text, *MANY)
+    log_p = guesses(table, transformer, contexts)
     said = log_p.gather(-1, targets.long().expand(log_p.shape[:-1])[..., None])[..., 0]
     shares = torch.full((len(said),), 1 / len(said))
     for _ in range(50):
@@ -56,16 +61,20 @@ def best_shares(log_p: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return shares
 
 
-def scores(table: dict, transformer: ByteTransformer | None, text: bytes, shares: torch.Tensor | None) -> dict:
-    """Bits per byte of each part and of the mixture on a text, beside packers. shares: None to fit them here."""
-    contexts, targets = contexts_of(text, *(AT_HOME if shares is None else (MOST, APART)))
-    log_p = guesses(table, transformer, contexts)
-    shares = best_shares(log_p, targets) if shares is None else shares
-    names = ("table", "cache", "a small transformer")
-    found = dict(zip(names, bits(log_p, targets).tolist(), strict=False))
+def scores(parts: Parts, shares: torch.Tensor, text: bytes, read: bytes, cut: tuple[int, int]) -> dict[str, float]:
+    """Bits per byte of each part and of the mixture on a text, beside packers, and the standard error of the last.
+
+    parts: the table, and the transformer if there is one. read: the text that was trained on. cut: how many contexts
+    at most, and their distance.
+    """
+    contexts, targets = contexts_of(text, *cut)
+    log_p = guesses(*parts, contexts)
+    found = dict(zip(("table", "cache", "a small transformer"), bits(log_p, targets).tolist(), strict=False))
     mixed = torch.logsumexp(log_p + shares.log()[:, None, None], dim=0)
-    packed = {"order 0": order_0(text), **packers(text)}
-    return {**packed, **found, "the course's best": bits(mixed, targets).item(), "shares": shares.tolist()}
+    of_each = -mixed.gather(-1, targets.long()[:, None])[:, 0] / math.log(2)
+    packed = {"order 0": order_0(text), **packers(text), "xz after the training part": xz_after(read, text)}
+    error = of_each.std().item() / math.sqrt(len(targets))
+    return {**packed, **found, "the course's best": of_each.mean().item(), "error": error}
 
 
 def main() -> None:
@@ -93,14 +102,19 @@ def main() -> None:
         weights = {f"transformer.{name}": weight for name, weight in small.items()}
     capacity = (LARGEST - len(save(weights)) - 68_000) // 2
     table = count_ngrams(text.train, capacity)
-    home = scores(table, transformer, text.home, None)
-    shares = torch.tensor(home["shares"])
+    parts = table, transformer
+    shares = best_shares(*parts, text.home)
     weights |= {f"table.{name}": part for name, part in table.items()} | {"shares": shares}
     write_whole(options.to, save(weights))
-    held_back = scores(table, transformer, text.held_back, shares)
+    places = {
+        "home": (text.home, AT_HOME),
+        "exam": (text.held_back, (MOST, APART)),
+        "held_back": (text.held_back, MANY),
+    }
+    found = {name: scores(parts, shares, part, text.train, cut) for name, (part, cut) in places.items()}
     seconds = round(time.process_time() - begun)
     print(json.dumps({"text": text.name, "steps": options.steps, "bytes": len(save(weights)), "seconds": seconds,
-                      "home": home, "held_back": held_back}, indent=1))  # fmt: skip
+                      "shares": shares.tolist(), **found}, indent=1))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Lesson 22: its stored outputs say what its prose says, and the decoder is PyTorch's."""
 
+import lzma
 import re
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from lesson_harness import printed
 
 from helpers.authoring.build.lesson_source import Answers, sources
-from helpers.data.open_texts import landmarks_of, open_text, results
+from helpers.data.open_texts import landmarks_of, open_text, results, xz_after
 from helpers.exercises.open_task import AT_HOME, LARGEST, SLACK, contexts_of
 from helpers.parts import one_megabyte
 
@@ -29,9 +30,20 @@ def test_the_decoder_computes_what_pytorchs_layers_compute():
     torch.testing.assert_close(Answers(SOURCE).make("decoder")(weights, ids, 3), model(ids))
 
 
-def test_a_table_is_ahead_of_the_transformer_and_of_xz():
-    order_0, gzip, xz, transformer, table = numbers(printed(SOURCE, "said_by_small = torch"))
-    assert table < xz < gzip < transformer < order_0
+def test_a_table_is_ahead_of_the_transformer_and_xz_of_both_once_it_has_read():
+    order_0, gzip, xz, xz_after, transformer, table = numbers(printed(SOURCE, "said_by_small = torch"))
+    assert xz_after < table < xz < gzip < transformer < order_0
+
+
+def test_xz_after_a_text_is_measured_by_what_the_next_one_adds():
+    read, text = b"the cat sat on the mat. " * 200, b"the cat sat on the mat. " * 50
+    assert xz_after(read, text) < 8 * len(lzma.compress(text)) / len(text) / 2
+    assert xz_after(b"", text) < 8 * len(lzma.compress(text)) / len(text)
+
+
+def test_a_longer_context_makes_the_table_surer():
+    found = [float(number) for number in re.findall(r"0\.\d\d|1\.00", printed(SOURCE, "n after"))]
+    assert len(found) == 4 and sorted(found) == found and found[-1] > 0.9 > 0.3 > found[0]
 
 
 def test_four_parts_of_the_table_and_one_of_the_cache_are_better_than_the_table():
@@ -57,19 +69,40 @@ def test_the_first_bytes_of_a_table_buy_more_than_the_last():
 
 
 def test_on_its_own_text_the_table_looks_too_good():
-    own, home, _, _, of_table, of_cache, spoiled, fitted = numbers(printed(SOURCE, "w_seen = mixture"))
-    assert own < 1.5 < home and of_cache < 0.05 < of_table and fitted < spoiled - 0.05
+    text = printed(SOURCE, "on_home = right")
+    own, home, *_ = numbers(text)
+    (_, seen_cache, spoiled), (_, home_cache, fitted) = (numbers(line) for line in text.splitlines()[-2:])
+    assert own < 1.5 < home and seen_cache < 0.05 < home_cache and fitted < spoiled - 0.05
+
+
+def test_a_difference_on_the_same_contexts_is_measured_more_exactly_than_a_score():
+    (_, of_score), (saved, of_difference) = zip(*[iter(numbers(printed(SOURCE, "def error")))] * 2, strict=True)
+    assert of_difference < of_score / 2 and saved > 2 * of_difference
+
+
+def test_the_training_part_of_the_manual_fits_into_the_file():
+    assert len(lzma.compress(open_text("manual").train)) < LARGEST
 
 
 def test_int8_costs_a_quarter_and_next_to_nothing():
-    text = printed(SOURCE, "in_int8 = ").replace(",", "")
+    text = printed(SOURCE, "in_int8 = from").replace(",", "")
     (large, bits), (small, rough) = re.findall(r"(\d+) bytes (\d\.\d+) bits", text)
     assert 0.2 < int(small) / int(large) < 0.3 and abs(float(rough) - float(bits)) < 0.01
 
 
 def test_every_recorded_mixture_is_ahead_of_xz_and_of_its_parts():
-    for run in results().values():
-        assert len(run["held_back"]) >= 3 and min(run["held_back"], key=run["held_back"].get) == "the course's best"
+    told = {name: run["held_back"] for name, run in results().items()}
+    for scores in told.values():
+        others = [score for name, score in scores.items() if name not in ("the course's best", "error")]
+        assert len(others) == 3 and scores["the course's best"] < min(others)
+    ahead = {name: scores["xz after the training part"] - scores["the course's best"] for name, scores in told.items()}
+    assert ahead["austen"] > 0.4 > ahead["enwik8"] > 0.1 > ahead["manual"] and ahead["manual"] < 2 * told["manual"]["error"]
+
+
+def test_on_the_long_texts_the_transformer_is_far_ahead_of_the_table_and_on_the_manual_it_is_not():
+    for name, run in results().items():
+        apart = run["held_back"]["table"] - run["held_back"]["a small transformer"]
+        assert apart > 0.3 if name != "manual" else abs(apart) < 0.1
 
 
 def test_what_the_text_says_of_limits_and_of_small_cases():
