@@ -41,7 +41,7 @@ def surprise(text: str, bits: Numbers, across: int = 56) -> None:
     ax.set(xlim=(0, across), ylim=(down, 0))
     ax.set_axis_off()
     bar = figure.colorbar(paint, ax=ax, orientation="horizontal", aspect=50, pad=0.02, shrink=0.7)
-    bar.set_label("bits that the model needed for the character", fontsize=9)
+    bar.set_label("bits that the character cost", fontsize=9)
     bar.outline.set_visible(False)
 
 

@@ -360,6 +360,8 @@ def test_the_model_of_the_stored_lesson_lies_between_the_tables(printed_text):
     ((table,),) = numbers(printed_text, r"^the table of order 4: +([\d.]+) bits per byte$")
     assert marks["order 4"] + 0.1 < table < min(apart, sliding) - 0.1
     assert abs(apart - sliding) < 0.01
+    spaces, rest = zip(*numbers(printed_text, r"after a space ([\d.]+), elsewhere ([\d.]+)"), strict=True)
+    assert spaces[0] < spaces[1] - 0.1 and rest[0] > rest[1] + 0.1  # first the transformer's, then the table's
     assert "390,400 parameters for 243,659 bytes" in printed_text
 
 
