@@ -537,9 +537,9 @@ check(Model)
 #
 # ## How far it goes
 #
-# The same command on three texts, recorded, one run each; on the two long ones it trained for 17 minutes of one core.
-# *The course's best* is the mixture of table, cache and transformer in one file of less than a megabyte. The contexts
-# are from the part that is held back, on which nothing was fitted; ± is one standard error.
+# The same command on three texts, recorded, one run each; on the two long ones it trained for about a quarter of an
+# hour on one core. *The course's best* is the mixture of table, cache and transformer in one file of less than a
+# megabyte. The contexts are from the part that is held back, on which nothing was fitted; ± is one standard error.
 
 # %%
 best = "the course's best"

@@ -9,7 +9,7 @@ from lesson_harness import printed
 
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.open_texts import landmarks_of, open_text, results, xz_after
-from helpers.exercises.open_task import AT_HOME, LARGEST, SLACK, contexts_of
+from helpers.exercises.open_task import AGAIN, AT_HOME, AT_ONCE, LARGEST, MOST, SLACK, contexts_of
 from helpers.parts import one_megabyte
 
 SOURCE = sources(["22_your_own"])[0]
@@ -106,7 +106,7 @@ def test_on_the_long_texts_the_transformer_is_far_ahead_of_the_table_and_on_the_
 
 
 def test_what_the_text_says_of_limits_and_of_small_cases():
-    assert (LARGEST, SLACK, AT_HOME[0]) == (1_000_000, 0.001, 256)
+    assert (LARGEST, SLACK, AT_HOME[0], MOST, AT_ONCE, AGAIN) == (1_000_000, 0.001, 256, 1024, 128, 64)
     assert SOURCE.lesson["Model"].material.contexts.dtype == torch.uint8  # values from 0 to 255
     said = torch.tensor([[0.9, 0.2], [0.1, 0.2]]).log()
     torch.testing.assert_close(Answers(SOURCE).make("mixture_weights")(said, 1), torch.tensor([0.7, 0.3]))
