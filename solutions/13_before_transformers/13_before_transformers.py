@@ -55,8 +55,8 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 #
 # A **recurrent** network goes through a text word by word ([lesson
 # 7](../07_transformer_block/07_transformer_block.ipynb)). It keeps a **state**, a vector that it updates at each
-# word. With $x_i$ (b, e) for the word's vector and $s_i$ (b, d) for the state, the simplest update, the **plain cell** ([Elman,
-# 1990](https://doi.org/10.1207/s15516709cog1402_1)), is
+# word. With $x_i$ (b, e) for the word's vector and $s_i$ (b, d) for the state, the simplest update, the **plain cell**
+# ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)), is
 #
 # $$s_i = \tanh(x_i W_x + s_{i-1} W_s + b) .$$
 #
@@ -929,8 +929,8 @@ for line in zip(*columns):
 # dull*.
 #
 # Each half of the reader's vector knows its side of the word, and the table neither, as a **linear probe** measures
-# ([Measured further](../../site/further.md#lesson-13)). Peters et al. added such vectors to their models for six tasks,
-# and all six improved (table 1).
+# ([Measured further](../../site/further.md#lesson-13)). With such vectors, models for six tasks improved ([Peters et
+# al.](https://arxiv.org/abs/1802.05365), table 1).
 
 # %% [markdown]
 # ## The recurrence has two jobs left, and attention can do both
