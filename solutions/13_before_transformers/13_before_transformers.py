@@ -635,8 +635,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each German word, just before it is written. *sieben* looks at *seven*. At *und*, most
-# of the weight goes back to *forty* (German needs an *und* only if there is such a ten), and at *vierzig* it stays
-# there. Then it follows the order of the words; before the stop it is spread over all of them.
+# of the weight goes back to *forty*, and at *vierzig* it stays there. Then it follows the order of the words; before
+# the stop it is spread over all of them.
 #
 # </div>
 #
@@ -917,9 +917,9 @@ for line in zip(*columns):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Below each heading, the four nearest neighbours of its *dull* and their cosines. Skip-gram has one
-# vector for each word. The reader's vectors are those of layer 1, for adjectives in reviews that it was not trained
-# on; the other *dull*s are left out. One training run each.
+# **How to read it.** Below each heading, the four nearest neighbours of its *dull* and their cosines. The reader's
+# vectors are those of layer 1, for adjectives in reviews that it was not trained on; the other *dull*s are left out.
+# One training run each.
 #
 # </div>
 #
@@ -977,21 +977,14 @@ plots.diagrams.waiting_steps()
 # You can write a gated cell, the first attention in translation with two of its scores, skip-gram's loss, and a
 # language model in each direction.
 #
-# **Two questions to think about**
+# **A question to think about**
 #
-# <details><summary>1. The published ELMo carries its LSTMs' states from one batch to the next. What can go wrong when
+# <details><summary>The published ELMo carries its LSTMs' states from one batch to the next. What can go wrong when
 # you use it?</summary>
 #
 # The same sentence twice gives two results, because its vectors depend on what was read before it ([allennlp issue
 # #1169](https://github.com/allenai/allennlp/issues/1169)). In training on continuous text this is an advantage ([lesson
 # 15](../15_transformer_xl/15_transformer_xl.ipynb)).
-#
-# </details>
-# <details><summary>2. In Luong's decoder the context is computed with the *new* state, after the recurrent cell. What
-# does the cell not know then?</summary>
-#
-# The context of this step. [Luong et al.](https://arxiv.org/abs/1508.04025) feed a joint vector of state and context
-# into the next step, so the cell knows it one step later (section 3.3).
 #
 # </details>
 #
