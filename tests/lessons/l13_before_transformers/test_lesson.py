@@ -54,7 +54,9 @@ def test_one_vector_gives_out_within_the_trained_lengths_and_attention_does_not(
 
 def test_attention_does_not_go_on_beyond_the_trained_lengths():
     """The truth of `beyond_six`."""
-    found = re.search(r"with attention: ([\d.]+) of the lists of seven, ([\d.]+) of the lists of eight", printed(SOURCE))
+    found = re.search(
+        r"with attention: ([\d.]+) of the lists of seven, ([\d.]+) of the lists of eight", printed(SOURCE)
+    )
     seven, eight = map(float, found.groups())
     six = shares("attention")[5]
     assert 0.05 < seven < six - 0.25 and eight < 0.1
