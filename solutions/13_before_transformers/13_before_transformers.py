@@ -9,24 +9,20 @@
 #
 # *What attention was invented for*
 #
-# Attention is older than the transformer. It entered translation to fix a network that translated short sentences
-# well and failed on long ones. This lesson builds that network's cell, makes the network fail, and fixes it. Then it
-# asks the question that led to the transformer: if attention does all this, what is the recurrence for? (Before that, a
-# network that generates handwriting already moved a soft window over its text: [Graves,
-# 2013](https://arxiv.org/abs/1308.0850).)
-#
-# A second part prepares lesson 14. It asks what a good vector for a word is, and ends with vectors that depend on the
-# sentence.
+# **Where should a network keep what it has read: in one vector, or in one vector for each word?** The first neural
+# translators put a whole sentence into one vector. One of them translated short sentences well and failed on long ones.
+# Attention entered translation to fix this, before there was a transformer. This lesson builds such a translator, makes
+# it fail, and fixes it. Then it asks what the vector of a single word should hold.
 #
 # | | |
 # |---|---|
 # | **You will build** | a recurrent cell with gates, a sentence in one vector, the first attention in translation; then word vectors learned from neighbouring words, and a pair of language models that read in opposite directions; and you fix a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 25 points, and two predictions |
+# | **It takes** | about 105 minutes: eight exercises, 25 points, and two predictions |
 # | **It computes** | for about a minute, mostly to train two translators; any laptop will do |
 #
-# The letters follow [the notation table](../../site/notation.md), with t for the number of words that are read. In
-# this lesson some letters follow the papers instead:
+# The letters follow [the notation table](../../site/notation.md), with t for the number of words that are read. Some
+# letters follow the papers instead:
 #
 # | letter | here |
 # |:--:|---|
@@ -55,61 +51,26 @@ check = start("13_before_transformers")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## A chain of steps forgets
+# ## A plain state forgets or explodes, and a gate can keep it
 #
 # A **recurrent** network goes through a text word by word ([lesson
 # 7](../07_transformer_block/07_transformer_block.ipynb)). It keeps a **state**, a vector that it updates at each
-# word. With $x_i$ (b, e) for the word's vector and $s_i$ (b, d) for the state, the simplest update ([Elman,
-# 1990](https://doi.org/10.1207/s15516709cog1402_1)) is
+# word. With $x_i$ (b, e) for the word's vector and $s_i$ (b, d) for the state, the simplest update, the **plain cell**
+# ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)), is
 #
 # $$s_i = \tanh(x_i W_x + s_{i-1} W_s + b) .$$
-
-# %%
-class PlainCell(nn.Module):
-    """One step of the simplest recurrent network. W_s is g times an orthogonal matrix."""
-
-    def __init__(self, e, d, g=1.0):
-        super().__init__()
-        self.w_x = nn.Parameter(torch.randn(e, d) / e**0.5)
-        self.w_s = nn.Parameter(g * torch.linalg.qr(torch.randn(d, d))[0])
-        self.b = nn.Parameter(torch.zeros(d))
-
-    def forward(self, x, s):
-        """x: (b, e), a word. s: (b, d), the old state. Returns the new state, (b, d)."""
-        return torch.tanh(x @ self.w_x + s @ self.w_s + self.b)
-
-# %% [markdown]
-# The state knows of the first word only through a chain of steps. If each step keeps 0.8 of a change, sixty steps
-# keep $0.8^{60}$, about a millionth. We measure the **slope** $|\partial s_t / \partial s_0|$: how much a small
-# change of the first state can change the state t words later. An orthogonal matrix keeps every length, and the tanh
-# is nowhere steeper than 1, so the slope is at most $g^t$.
-
-# %%
-@torch.no_grad()
-def state_slopes(cell, words, d=64):
-    """|∂ s_t / ∂ s_0| for t = 1, 2, ...: the largest factor for a small change of s_0."""
-    s, product, found = torch.zeros(d), torch.eye(d), []
-    for x in words:
-        step = torch.func.jacrev(lambda s: cell(x[None], s[None])[0])(s)    # (d, d)
-        s, product = cell(x[None], s[None])[0], step @ product
-        found.append(torch.linalg.matrix_norm(product, 2).item())
-    return found
-
-torch.manual_seed(0)
-words = 0.1 * torch.randn(60, 64)    # sixty small random words
-plain = {f"g = {g}": state_slopes(PlainCell(64, 64, g), words) for g in (0.8, 1.0, 1.5)}
-for name, found in plain.items():
-    print(f"{name}: {found[9]:.1e} after 10 words, {found[59]:.1e} after 60")
-
-# %% [markdown]
-# A gradient that goes back through these steps shrinks or grows by the same factors. With g below 1 it **vanishes**:
-# an error at word 60 hardly reaches word 1. With g = 1.5 it **explodes**, though more slowly than $g^t$, because the
-# state grows into the flat part of the tanh. Exploding gradients can be clipped ([Pascanu et al.,
-# 2013](https://arxiv.org/abs/1211.5063)). Vanishing is harder to cure ([Bengio, Simard and Frasconi,
-# 1994](https://doi.org/10.1109/72.279181)). It takes a path without $W_s$ and tanh.
+#
+# What the state knows of the first word has passed through every step since. Let $W_s$ be g times an orthogonal matrix.
+# Then a step multiplies the length of a small change by g, and the tanh, nowhere steeper than 1, can only shrink it.
+# After t steps the factor is at most $g^t$. For g = 0.8 and sixty words, this is about a millionth.
+#
+# A gradient on its way back is multiplied by the same factors. Where it grows, it **explodes**, and can be clipped
+# ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)). Where it shrinks, it **vanishes**: an error at the last
+# word hardly reaches the first. This is harder to cure ([Bengio, Simard and Frasconi,
+# 1994](https://doi.org/10.1109/72.279181)).
 #
 # The **LSTM** ([Hochreiter and Schmidhuber, 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the **GRU** ([Cho
-# et al., 2014](https://arxiv.org/abs/1406.1078)) have such a path. In PyTorch's GRU,
+# et al., 2014](https://arxiv.org/abs/1406.1078)) have a path without $W_s$ and tanh. In PyTorch's GRU,
 #
 # $$s_i = z_i \odot s_{i-1} + (1 - z_i) \odot \tilde s_i , \qquad z_i = \sigma(x_i W_z + s_{i-1} U_z + b_z) ,$$
 #
@@ -176,9 +137,39 @@ def gru_step(x, s, w_x, w_s, b_x, b_s):
 check(gru_step)
 
 # %% [markdown]
-# Is it really the gate? Add 2, then 4, to the bias of z, change nothing else, and watch the slope.
+# Is it the gate that remembers? We measure the **slope** $|\partial s_t / \partial s_0|$, the largest factor by which
+# a small change of the first state changes the state t words later. First for three plain cells; then for your GRU,
+# with 0, 2 or 4 added to the bias of z and nothing else changed.
 
 # %%
+class PlainCell(nn.Module):
+    """One step of the simplest recurrent network. W_s is g times an orthogonal matrix."""
+
+    def __init__(self, e, d, g=1.0):
+        super().__init__()
+        self.w_x = nn.Parameter(torch.randn(e, d) / e**0.5)
+        self.w_s = nn.Parameter(g * torch.linalg.qr(torch.randn(d, d))[0])
+        self.b = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x, s):
+        """x: (b, e), a word. s: (b, d), the old state. Returns the new state, (b, d)."""
+        return torch.tanh(x @ self.w_x + s @ self.w_s + self.b)
+
+@torch.no_grad()
+def state_slopes(cell, words, d=64):
+    """|∂ s_t / ∂ s_0| for t = 1, 2, ...: the largest factor for a small change of s_0."""
+    s, product, found = torch.zeros(d), torch.eye(d), []
+    for x in words:
+        step = torch.func.jacrev(lambda s: cell(x[None], s[None])[0])(s)    # (d, d)
+        s, product = cell(x[None], s[None])[0], step @ product
+        found.append(torch.linalg.matrix_norm(product, 2).item())
+    return found
+
+# %%
+torch.manual_seed(0)
+words = 0.1 * torch.randn(60, 64)    # sixty small random words
+plain = {f"g = {g}": state_slopes(PlainCell(64, 64, g), words) for g in (0.8, 1.0, 1.5)}
+
 torch.manual_seed(0)
 theirs = nn.GRUCell(64, 64)    # keeps its matrices transposed, (3d, e) and (3d, d)
 w_x, w_s = theirs.weight_ih.detach().T, theirs.weight_hh.detach().T
@@ -202,31 +193,32 @@ for ax, (title, series) in zip(axes, {"A plain cell forgets or explodes": plain,
                  "words read, t", "|∂ s_t / ∂ s_0|", log="y", title=title, ax=ax)
 axes[1].set_ylabel("")
 plt.show()
-for name, found in gated.items():
-    print(f"GRU, {name}: {found[9]:.1e} after 10 words, {found[59]:.1e} after 60")
+
+print(f"{'slope after':<12}{'10 words':>10}{'60 words':>10}")
+for name, found in {**plain, **gated}.items():
+    print(f"{name:<12}{found[9]:10.1e}{found[59]:10.1e}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** On the logarithmic axis a straight line falls or grows by the same factor at each word. Both
-# cells are untrained and read the same sixty words.
+# **How to read it.** On the logarithmic axis a straight line falls or grows by the same factor at each word. All cells
+# are untrained and read the same sixty words.
 #
 # </div>
 #
-# **The gate decides what is remembered.** With a bias of 0 the gates are about 1/2, and the GRU forgets faster than
-# the plain cell with g = 0.8. With a bias of 4 they are about $\sigma(4) = 0.98$, and half of the slope is left after
-# sixty words: more than $0.98^{60}$, because some gates are wider open, and the candidate passes on a part of the
-# state, too. So a GRU can *learn* what to keep, because its gates depend on the word and on the state.
+# **The gate decides what is remembered.** With a bias of 0 the gates are about 1/2, and the GRU forgets even faster
+# than the plain cell with g = 0.8. With a bias of 4, half of the slope is left after sixty words. A GRU can *learn*
+# what to keep, because its gates depend on the word and on the state.
 #
 # A second limit remains: the state has d numbers, however long the text is.
 
 # %% [markdown]
-# ## A sentence in one vector
+# ## One vector for a sentence fails on long lists
 #
 # In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and
-# Le](https://arxiv.org/abs/1409.3215) paired two recurrent networks for translation, an encoder and a decoder. (Cho et
-# al. used theirs to score the phrase pairs of another system.) Between the two is one vector c for the whole source.
-# Cho et al. give it to every step of the decoder, beside the previous word $y_{i-1}$:
+# Le](https://arxiv.org/abs/1409.3215) paired two recurrent networks for translation, an encoder and a decoder. Between
+# the two is one vector c for the whole source. Cho et al. give it to every step of the decoder, beside the previous
+# word $y_{i-1}$:
 #
 # $$s_i = f(s_{i-1},\, y_{i-1},\, c) .$$
 #
@@ -274,11 +266,8 @@ def sentence_vector(outputs, lengths):
 check(sentence_vector)
 
 # %% [markdown]
-# ## One vector fails on long lists
-#
 # The task is to translate lists of one to six numbers below 1,000 from English to German. Both networks are GRUs; c
-# has 64 numbers, 32 from each direction. The model trains for about twenty seconds. A list counts if all of its words
-# are right: **exact match**.
+# has 64 numbers, 32 from each direction. A list counts if all of its words are right: **exact match**.
 
 # %%
 train_pairs, tests = numeral_lists()
@@ -289,6 +278,7 @@ ENGLISH, GERMAN = (SPECIAL + sorted({word for text in side for word in text.spli
 print(f"{len(train_pairs):,} lists, {len(ENGLISH)} English and {len(GERMAN)} German tokens")
 print("{}\n    -> {}".format(*tests[3][0]))
 
+# %% tags=["hide-input"]
 def as_rows(texts, words, ends=False):
     """Texts as lists of ids; with ends, between START and STOP."""
     number = {word: place for place, word in enumerate(words)}
@@ -301,7 +291,6 @@ def padded(rows):
 sources = as_rows([english for english, _ in train_pairs], ENGLISH)
 targets = as_rows([german for _, german in train_pairs], GERMAN, ends=True)
 
-# %%
 def train(model, steps, batch=64, rate=0.003):
     """Batches of lists of about equal length; the rate falls in the second half."""
     torch.manual_seed(1)
@@ -330,6 +319,13 @@ def exact(model, count):
     right = [mine == german for mine, (_, german) in zip(written, tests[count])]
     return sum(right) / len(right)
 
+def show_shares(models):
+    """Exact match for lists of one to six numbers, a line for each model."""
+    print(f"{'numbers in the list':>19}" + "".join(f"{count:6}" for count in range(1, 7)))
+    for name, shares in models.items():
+        print(f"{name:>19}" + "".join(f"{share:6.2f}" for share in shares[:6]))
+
+# %%
 STEPS = 550
 torch.manual_seed(0)
 fixed = finished_parts.RecurrentTranslator(
@@ -337,20 +333,16 @@ fixed = finished_parts.RecurrentTranslator(
 )
 train(fixed.to(device()), STEPS)
 with_vector = [exact(fixed, count) for count in range(1, 10)]
-for count, share in enumerate(with_vector[:6], 1):
-    print(f"lists of {count}: {share:.2f} right with one vector")
+show_shares({"one vector": with_vector})
 
 # %% [markdown]
-# **One vector is enough for one number and fails from four on**, although the training set has lists of up to six. That
-# is what it learns at this budget, not all that 64 numbers can hold: with more training the fall comes at longer lists
-# ([Measured further](../../site/further.md#lesson-13)).
-#
-# [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) saw the same fall in real sentences. [Sutskever et al.
-# (2014)](https://arxiv.org/abs/1409.3215) found a trick: with the *source read backwards* their BLEU rose from 25.9
-# to 30.6 (section 3.3).
+# **One vector is enough for one number and fails from four on**, although the training set has lists of up to six.
+# That is what it learns in so many steps, not all that 64 numbers can hold: with more training the fall comes at longer
+# lists ([Measured further](../../site/further.md#lesson-13)). [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) saw
+# the same fall in real sentences.
 
 # %% [markdown]
-# ## Look again
+# ## Keep a vector for each word, and look again
 #
 # [Bahdanau, Cho and Bengio (2015)](https://arxiv.org/abs/1409.0473) kept the encoder's state at *every* source word,
 # the **memory** $h_0, h_1, \dots$, and let the decoder look again before each word that it writes. Its state is
@@ -415,8 +407,7 @@ def additive_scores(s, memory, w_s, w_h, v):
 check(additive_scores)
 
 # %% [markdown]
-# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3). It raises no error; a picture of the
-# weights shows it.
+# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3).
 #
 # [Luong, Pham and Manning (2015)](https://arxiv.org/abs/1508.04025) tried simpler scores (section 3.1), such as the
 # **general** score
@@ -486,18 +477,15 @@ bias_on_keys = "A"
 draws = torch.Generator().manual_seed(0)
 s, memory, w, bias = (torch.randn(*shape, generator=draws, dtype=torch.float64)
                       for shape in [(5, 8), (5, 6, 8), (8, 8), (8,)])
-keys = memory @ w                                          # (b, t, 8)
-scores = (keys @ s.unsqueeze(-1)).squeeze(-1)              # (b, t)
-with_bias = ((keys + bias) @ s.unsqueeze(-1)).squeeze(-1)
+scores = general_scores(s, memory, w)                      # (b, t)
+keys = memory @ w + bias                                   # (b, t, 8)
+with_bias = (keys @ s.unsqueeze(-1)).squeeze(-1)           # (b, t)
 print(f"largest change of a score:  {(with_bias - scores).abs().max():.2f}")
 change = (with_bias.softmax(-1) - scores.softmax(-1)).abs().max()
 print(f"largest change of a weight: {'below 1e-12' if change < 1e-12 else f'{change:.4f}'}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_bias_on_keys", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("bias_on_keys", bias_on_keys)
-
-# %% [markdown]
-# Now write a whole step of the decoder.
 
 # %% [markdown]
 # <div class="card">
@@ -565,9 +553,7 @@ attentive = finished_parts.RecurrentTranslator(
 )
 train(attentive.to(device()), STEPS)
 with_attention = [exact(attentive, count) for count in range(1, 10)]
-for count in range(1, 7):
-    print(f"lists of {count}: {with_vector[count - 1]:.2f} right with one vector, "
-          f"{with_attention[count - 1]:.2f} with attention")
+show_shares({"one vector": with_vector, "attention": with_attention})
 
 # %% [markdown]
 # <div class="card">
@@ -598,8 +584,10 @@ plt.gca().axvline(6.5, color="grey", linestyle=":")
 plt.gca().annotate("trained up to here", (6.42, 0.3), rotation=90, ha="right", va="center")
 plt.gca().set(xticks=counts, ylim=(-0.03, 1.05))
 plt.show()
-for count in (7, 8):
-    print(f"lists of {count}: {with_attention[count - 1]:.2f} right with attention")
+
+seven, eight = with_attention[6:8]
+print(f"right with attention: {seven:.2f} of the lists of seven, "
+      f"{eight:.2f} of the lists of eight")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -614,17 +602,17 @@ check.prediction("beyond_six", beyond_six)
 
 # %% [markdown]
 # **Attention removes the bottleneck, not the limit of the training lengths.** Up to six, attention does what one
-# vector has not learned in the same number of steps. Beyond the lengths of its training it fails, too: 0.43 are right
-# at seven and 0.04 at eight. Lesson 6 had the same problem with positions.
+# vector has not learned in the same number of steps. Beyond, it fails, too, as positions did in lesson 6: on lists of
+# eight it loses its place in the middle ([Measured further](../../site/further.md#lesson-13)).
 #
-# In real translation ([Bahdanau et al.](https://arxiv.org/abs/1409.0473), table 1, all sentences, models trained on
-# up to 50 words), attention raised the BLEU from 17.82 to 26.75. The phrase-based system Moses reached 33.30.
+# In real translation, attention raised the BLEU from 17.82 to 26.75 ([Bahdanau et
+# al.](https://arxiv.org/abs/1409.0473), table 1, all sentences, models trained on up to 50 words). That was still below
+# a phrase-based system.
 
 # %% [markdown]
-# ## Where it looked
+# ## The weights follow the words, not their order
 #
-# The authors plotted the weights and called them **alignments**, after the word pairs that earlier translation
-# systems computed.
+# The authors plotted the weights and called them **alignments**. English says the ten before the unit, German after it.
 
 # %%
 @torch.no_grad()
@@ -647,54 +635,22 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One row for each German word, just before it is written. *sieben* looks at *seven*. At *und*, most
-# of the weight goes back to *forty* (German needs an *und* only if there is such a ten), and at *vierzig* it stays
-# there. Then it follows the order of the words; before the stop it is spread over all of them.
+# of the weight goes back to *forty*, and at *vierzig* it stays there. Then it follows the order of the words; before
+# the stop it is spread over all of them.
 #
 # </div>
 #
-# **The weights follow the words, not their order.** This is no accident of one list: between a unit and its ten the
-# weight nearly always moves back. In lists of eight the weights show where the translation fails: the model loses its
-# place in the middle ([Measured further](../../site/further.md#lesson-13)).
+# **The weights cross where the languages do.** In other lists, too, the weight nearly always moves back between a unit
+# and its ten ([Measured further](../../site/further.md#lesson-13)).
 
 # %% [markdown]
-# ## What is the recurrence for?
+# ## A word's vector should know its sentence
 #
-# With attention, the decoder gets what it needs of the *source* from the context $c_i$. Two jobs are left to the
-# recurrence: it tells the decoder what is already written, and each source word what is around it. Attention could do
-# both. And recurrence makes every word wait.
-
-# %%
-plots.diagrams.waiting_steps()
-
-# %% [markdown]
-# <div class="figure-caption">
+# The memory has a vector for each word. What should this vector hold? Before BERT (lesson 14) there were two answers: a
+# table, in which each word has one vector, and a recurrent reader, whose state depends on the sentence. You write both,
+# and compare them on one word in two sentences.
 #
-# **How to read it.** Above, each state needs the one before it. Below, all positions are computed together; none has
-# to wait.
-#
-# </div>
-#
-# [Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) compare the two in their table 1. Over t words, recurrence
-# needs t steps in a row, and attention needs one. The path from the first word to the last is just as long: t steps, or
-# one. In return, the cost of attention grows with t² (lesson 16).
-#
-# So they removed the recurrence from encoder and decoder, and let each sequence attend to *itself*. They added lesson
-# 6's positions, because nothing reads in order any more. Attention inside one sequence was not new ([Cheng et al.,
-# 2016](https://arxiv.org/abs/1601.06733); [Parikh et al., 2016](https://arxiv.org/abs/1606.01933); [Lin et al.,
-# 2017](https://arxiv.org/abs/1703.03130), who called theirs self-attention). What was new was a translator in which
-# nothing else connects the positions. Its score is the dot product, faster than the additive score; lesson 3's √d
-# fixes its weakness at large widths (section 3.2.1).
-#
-# **The result is [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).**
-
-# %% [markdown]
-# ## Second part, for lesson 14: a vector for a word in its sentence
-#
-# This part prepares [lesson 14, *BERT*](../14_bert/14_bert.ipynb), which learns from plain text a vector for each
-# word in its sentence. Its two ancestors each fall short of that. Skip-gram gives a word one vector for all
-# sentences. ELMo reads the sentence, but each half of its vectors sees one side only.
-#
-# ### Known by its company
+# ### A table knows a word's neighbours
 #
 # Lesson 1's word vectors were made by counting which words occur near each other. [Mikolov et al.
 # (2013)](https://arxiv.org/abs/1310.4546) learned them with a guessing game instead, **[skip-gram with negative
@@ -747,21 +703,11 @@ def skip_gram_loss(centre, context, negatives):
 check(skip_gram_loss)
 
 # %% [markdown]
-# With vectors wide enough, and negatives drawn by plain frequency, the best $u \cdot w$ is the pointwise mutual
-# information of word and context, minus log k ([Levy and Goldberg,
-# 2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization)). Lesson 1 computes
-# much the same from counts.
+# ### A reader knows the sentence, one side at a time
 #
-# One weakness needs no measurement: **a word has the same vector in every sentence**. *Dull* in "the plot is dull"
-# has the same numbers as in "the plot is hardly dull".
-
-# %% [markdown]
-# ### A vector from a reader
-#
-# [Peters et al. (2018)](https://arxiv.org/abs/1802.05365) took a word's vector from a language model that *reads the
-# sentence*: **ELMo**. The state of an LSTM at position i depends on everything up to i. What comes *after* a word
-# matters, too. So there are two readers: one predicts the next word at each position, the other reads backwards and
-# predicts the previous word.
+# [Peters et al. (2018)](https://arxiv.org/abs/1802.05365) took a word's vector from language models that *read the
+# sentence*: **ELMo**. One LSTM reads forwards and predicts the next word at each position. Because what comes *after* a
+# word matters, too, another reads backwards and predicts the previous word.
 
 # %%
 plots.diagrams.two_readers()
@@ -770,10 +716,13 @@ plots.diagrams.two_readers()
 # <div class="figure-caption">
 #
 # **How to read it.** Two readers, each with two layers of LSTM above the word vectors. No arrow leads from one to the
-# other. Below: a task mixes the layers at one word, $h_0$ to $h_2$, with shares μ and a scale γ that it learns
-# (equation 1).
+# other. Below: a task mixes the layers at one word, with shares μ and a scale γ that it learns (equation 1).
 #
 # </div>
+#
+# Why not one reader whose every layer reads both ways? Layer 1, reading backwards, has read word i + 1 before it comes
+# to position i, and its output there goes into layer 2. So layer 2 sees the word that it has to predict. [Measured
+# further](../../site/further.md#lesson-13) draws this leak.
 #
 # A backward reader is a forward reader that gets the sentence in reverse: the last *word* first, not the padding.
 
@@ -813,46 +762,6 @@ def read_backwards(x, lengths):
 
 # %% nbgrader={"grade": true, "grade_id": "check_read_backwards", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(read_backwards)
-
-# %% [markdown]
-# Why two separate readers, and not one that reads both ways in every layer? In PyTorch's `nn.LSTM(..., num_layers=2,
-# bidirectional=True)` the second layer reads the outputs of both directions of the first. Lesson 5's leak map, with
-# random weights, shows which inputs each *half* depends on.
-
-# %% tags=["hide-input"]
-def slopes(model, x):
-    """(t, t): the largest |∂ output i / ∂ input j|, as lesson 5's leak map. x: (1, t, e)."""
-    return torch.autograd.functional.jacobian(model, x).abs().amax(dim=(0, 2, 3, 5))
-
-# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Two readers, forward half: the lower triangle with its diagonal is filled, the rest is hatched, exactly zero. Two readers, backward half: the upper triangle with its diagonal. One stacked bidirectional LSTM, forward half: every cell is filled, also those above the diagonal."}}
-torch.manual_seed(0)
-x = torch.randn(1, 6, 8)
-ahead, back = (nn.LSTM(8, 8, num_layers=2, batch_first=True) for _ in range(2))
-both = nn.LSTM(8, 8, num_layers=2, batch_first=True, bidirectional=True)
-halves = {
-    "two readers, forward": slopes(lambda x: ahead(x)[0], x),
-    "two readers, backward": slopes(lambda x: back(x.flip(1))[0].flip(1), x),
-    "one stacked, forward": slopes(lambda x: both(x)[0][..., :8], x),
-}
-figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
-for ax, (name, leak) in zip(axes, halves.items()):
-    plots.heat(leak, title=name, ax=ax, digits=2, annotate=False, blank_zeros=True)
-    ax.set(xlabel="input j", ylabel="output i" if ax is axes[0] else "")
-plt.show()
-ahead_of_i = halves["one stacked, forward"].triu(1)
-print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal are not zero")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** How fast output i changes with input j, each map on its own scale; hatched cells are exactly
-# zero. A model that predicts word i + 1 from output i must see nothing to the right of the diagonal.
-#
-# </div>
-#
-# **A stacked bidirectional reader sees the word that it has to predict.** Layer 1, reading backwards, has already
-# told every position what comes next; layer 2 only has to repeat it. It can be trained for a task with labels, but
-# not as a language model. So ELMo keeps its two directions apart.
 
 # %% [markdown]
 # <div class="card">
@@ -927,10 +836,9 @@ class BiLanguageModel(nn.Module):
 check(BiLanguageModel)
 
 # %% [markdown]
-# ### One word, two sentences
+# ### In the reader, the neighbours of *dull* change with the sentence
 #
 # Train both on lesson 8's synthetic film reviews, without labels, and ask for the words nearest to *dull*.
-# Skip-gram's negatives are drawn in proportion to their frequency to the power 3/4 (section 2.2 of the paper).
 
 # %% tags=["hide-input"]
 (texts, _), (test_texts, _) = reviews(8000, 2000)
@@ -945,6 +853,8 @@ for apart in (1, 2):
     left, right = ids[:, :-apart][there], ids[:, apart:][there]
     pairs += [torch.stack([left, right]), torch.stack([right, left])]
 pairs = torch.cat(pairs, dim=1)                    # (2, pairs)
+
+# in proportion to the frequency to the power 3/4, as in section 2.2 of the paper
 frequency = torch.bincount(ids[mask], minlength=n).float() ** 0.75
 print(f"{len(texts):,} reviews, {n} words, {pairs.shape[1]:,} pairs of neighbours")
 
@@ -964,7 +874,6 @@ for step in progress(range(2500), "skip-gram"):
 torch.manual_seed(0)
 reader = BiLanguageModel(n, 64, 2).to(device())
 optimiser = torch.optim.Adam(reader.parameters(), lr=0.005)
-losses = []
 for step in progress(range(200), "reading"):
     rows = torch.randint(len(ids), (48,))
     lengths = mask[rows].sum(dim=1)
@@ -972,9 +881,6 @@ for step in progress(range(200), "reading"):
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-    losses.append(loss.item())
-last = sum(losses[-20:]) / len(losses[-20:])
-print(f"{losses[0]:.2f} nats per word at the start, {last:.2f} after {len(losses)} steps")
 
 # %% tags=["hide-input"]
 adjectives, flips = (torch.tensor([vocabulary[word] for word in words if word in vocabulary])
@@ -994,67 +900,92 @@ def snippet(k):
 
 table = F.normalize(centres.weight.detach(), dim=1)
 likeness = table @ table[vocabulary["dull"]]
-print("skip-gram, dull in any sentence")
-for other in likeness.argsort(descending=True)[1:5].tolist():
-    print(f"    {likeness[other]:.2f}  {names[other]}")
+nearest = likeness.argsort(descending=True)[1:5].tolist()
+columns = [["skip-gram: dull", *(f"{likeness[j]:.2f}  {names[j]}" for j in nearest)]]
 
 space = F.normalize(layers[row, 1, place], dim=1)        # layer 1, (adjectives, 128)
 dull = test_ids[row, place] == vocabulary["dull"]
 for kind in (False, True):
     k = (dull & (flipped == kind)).nonzero()[0].item()
     likeness = (space @ space[k]).masked_fill(dull, -1.0)
-    print(f"\nthe reader, {snippet(k)}")
-    for other in likeness.argsort(descending=True)[:4].tolist():
-        print(f"    {likeness[other]:.2f}  {snippet(other)}")
+    nearest = likeness.argsort(descending=True)[:4].tolist()
+    columns.append([f"reader: {snippet(k)}",
+                    *(f"{likeness[j]:.2f}  {snippet(j)}" for j in nearest)])
+for line in zip(*columns):
+    print(" | ".join(f"{cell:<29}" for cell in line).rstrip())
 
 # %% [markdown]
-# **A table knows where a word is used; a reader knows where it is used this time.** The numbers are cosines. To
-# skip-gram, words of praise are as near to *dull* as words of blame: they are used in the same places. The reader's
-# neighbours of the first *dull* are in plain blame, those of the second after a *not* or a *far from*. The context
-# can count more than the word: *far from honest* is near *far from dull*.
+# <div class="figure-caption">
 #
-# A **linear probe**, one weight for each component, asks what a vector holds. The forward half knows whether a *not*
-# came before, the backward half whether a full stop comes next, and the table neither ([Measured
-# further](../../site/further.md#lesson-13)).
+# **How to read it.** Below each heading, the four nearest neighbours of its *dull* and their cosines. The reader's
+# vectors are those of layer 1, for adjectives in reviews that it was not trained on; the other *dull*s are left out.
+# One training run each.
 #
-# With ELMo's vectors added, and no other change, [Peters et al.](https://arxiv.org/abs/1802.05365) improved their
-# models for six tasks (table 1): question answering on SQuAD from 81.1 to 85.8, for example.
+# </div>
 #
-# Still, each half knows the left *or* the right, and nothing in the reader joins the two. [Lesson
-# 14](../14_bert/14_bert.ipynb) joins them.
+# **A table knows where a word is used; a reader knows where it is used this time.** To skip-gram, words of praise are
+# as near to *dull* as words of blame. The reader's neighbours of the first *dull* are in plain blame, those of the
+# second after a *not* or a *far from*. The context can count more than the word: *far from honest* is near *far from
+# dull*.
+#
+# Each half of the reader's vector knows its side of the word, and the table neither, as a **linear probe** measures
+# ([Measured further](../../site/further.md#lesson-13)). With such vectors, models for six tasks improved ([Peters et
+# al.](https://arxiv.org/abs/1802.05365), table 1).
+
+# %% [markdown]
+# ## The recurrence has two jobs left, and attention can do both
+#
+# The decoder gets what it needs of the source from the context $c_i$. The recurrence still tells the decoder what is
+# already written, and it tells each source word what is around it. For both, each word has to wait for another.
+
+# %%
+plots.diagrams.waiting_steps()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above, each state needs the one before it. Below, all positions are computed together; none has
+# to wait.
+#
+# </div>
+#
+# Over t words, recurrence needs t steps in a row, and attention needs one; the path from the first word to the last is
+# just as long ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), table 1). In return, the cost of attention
+# grows with t² (lesson 16).
+#
+# So Vaswani et al. removed the recurrence, let each sequence attend to *itself*, and added lesson 6's positions,
+# because nothing reads in order any more. Attention inside one sequence was not new ([Cheng et al.,
+# 2016](https://arxiv.org/abs/1601.06733); [Parikh et al., 2016](https://arxiv.org/abs/1606.01933); [Lin et al.,
+# 2017](https://arxiv.org/abs/1703.03130)). A translator in which nothing else connects the positions was new: [lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)'s transformer.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can write a recurrent cell with gates and measure how far its gradient reaches; show at what length a single
-# vector for a sentence fails; and write the attention that was invented to fix this, with two of its three scores. You
-# can train word vectors with a guessing game, build a language model in each direction and take a word's vector from
-# its sentence, and tell a bidirectional reader that leaks from one that does not.
+# **Where should a network keep what it has read?** In one vector for each word.
 #
-# **Three questions to think about**
+# - The state of a plain cell forgets or explodes. With a bias of 4 on the gate, half of the slope is left after sixty
+#   words.
+# - One vector for the whole list was right for one number and failed from four on, after 550 steps of training.
+# - After as many steps, one vector for each word and attention were right for at least nine lists in ten of each
+#   length, up to six. Beyond the trained lengths they failed, too.
+# - The vector of a word should depend on its sentence: in a table *dull* is near *funny*, and a reader tells a plain
+#   *dull* from a negated one.
 #
-# <details><summary>1. The published ELMo carries its LSTMs' states from one batch to the next. What can go wrong when
+# One thing is open. Each half of ELMo's vector knows the left or the right of its word, and nothing in the reader joins
+# the two. Can one model see both sides, and still not see the word that it has to predict?
+#
+# You can write a gated cell, the first attention in translation with two of its scores, skip-gram's loss, and a
+# language model in each direction.
+#
+# **A question to think about**
+#
+# <details><summary>The published ELMo carries its LSTMs' states from one batch to the next. What can go wrong when
 # you use it?</summary>
 #
-# The vectors of a sentence depend on what was read before it. The same sentence twice gives two results ([allennlp
-# issue #1169](https://github.com/allenai/allennlp/issues/1169)). In training on continuous text this is an advantage,
-# because the context reaches further back. [Lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) comes back to
-# that.
-#
-# </details>
-# <details><summary>2. In Luong's decoder the context is computed with the *new* state, after the recurrent cell (there,
-# an LSTM). What does the cell not know then?</summary>
-#
-# The context of this step: the new state is computed without it, and the context only enters the logits. [Luong et
-# al.](https://arxiv.org/abs/1508.04025) feed a joint vector of state and context into the next step, so the cell knows
-# it one step later (section 3.3).
-#
-# </details>
-# <details><summary>3. With one vector, why does reading the source backwards help, although on average each word is as
-# far from its translation as before?</summary>
-#
-# The mean distance is the same, but the first words are closer to each other: the decoder gets the beginning right, and
-# the rest depends on a good beginning (section 3.3).
+# The same sentence twice gives two results, because its vectors depend on what was read before it ([allennlp issue
+# #1169](https://github.com/allenai/allennlp/issues/1169)). In training on continuous text this is an advantage ([lesson
+# 15](../15_transformer_xl/15_transformer_xl.ipynb)).
 #
 # </details>
 #
@@ -1062,18 +993,19 @@ for kind in (False, True):
 #
 # - **[Bahdanau, Cho and Bengio, *Neural machine translation by jointly learning to align and translate*,
 #   2015](https://arxiv.org/abs/1409.0473)**: sections 2 and 3, and figures 2 and 3.
+# - [Graves, *Generating sequences with recurrent neural networks*, 2013](https://arxiv.org/abs/1308.0850): before that,
+#   a network that generates handwriting and moves a soft window over its text.
 # - [Luong, Pham and Manning, *Effective approaches to attention-based neural machine translation*,
 #   2015](https://arxiv.org/abs/1508.04025), section 3.
 # - [Cho et al., *On the properties of neural machine translation*, 2014](https://arxiv.org/abs/1409.1259), section 4.
 # - [Sutskever, Vinyals and Le, *Sequence to sequence learning with neural networks*,
-#   2014](https://arxiv.org/abs/1409.3215), section 3.3.
+#   2014](https://arxiv.org/abs/1409.3215), section 3.3: one vector works better if the source is read backwards.
 # - [Mikolov et al., *Distributed representations of words and phrases and their compositionality*,
 #   2013](https://arxiv.org/abs/1310.4546), section 2.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
-#   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization).
+#   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): how
+#   skip-gram's vectors are related to lesson 1's counts.
 # - [Peters et al., *Deep contextualized word representations*, 2018](https://arxiv.org/abs/1802.05365), sections 3
 #   and 5.
-# - [İrsoy, Benton and Stratos, *Corrected CBOW performs as well as skip-gram*, 2021](https://arxiv.org/abs/2012.15332):
-#   the published word2vec computes a gradient of CBOW, skip-gram's sibling, wrongly; does it matter?
 #
 # **Next:** [lesson 14, *BERT*](../14_bert/14_bert.ipynb)

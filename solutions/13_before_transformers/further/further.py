@@ -7,9 +7,9 @@
 # %% [markdown]
 # # Measured further: Before transformers
 #
-# Seven measurements that [lesson 13](../13_before_transformers/13_before_transformers.ipynb) does not show. The first
-# five belong to its first part, the last two to its second. Each model is trained once, so each number is one of one
-# run.
+# Eight measurements that [lesson 13](../13_before_transformers/13_before_transformers.ipynb) does not show. The first
+# five are about recurrence and attention, the last three about a word's vector. Each model is trained once, so each
+# number is one of one run.
 
 # %%
 import time
@@ -341,6 +341,42 @@ with torch.no_grad():
 # multiplications, those of a 128 by 384 matrix: one position after the other, and in a single product. None of these
 # has to wait for another; only the GRU's own steps do. *Calls alone* makes as many calls with one number each.
 # Attention has four heads and all of its projections.
+
+# %% [markdown]
+# ## A stacked bidirectional reader sees the word that it has to predict
+#
+# In PyTorch's `nn.LSTM(..., num_layers=2, bidirectional=True)` the second layer reads the outputs of both directions of
+# the first. Lesson 5's leak map, with random weights, shows which inputs each half depends on. Layer 1, reading
+# backwards, has already told every position what comes next; layer 2 only has to repeat it. Such a reader can be
+# trained for a task with labels, but not as a language model. So ELMo keeps its two directions apart.
+
+
+# %% mystnb={"image": {"alt": "Three leak maps of 6 by 6 cells. Two readers, forward half: the lower triangle with its diagonal is filled, the rest is hatched, exactly zero. Two readers, backward half: the upper triangle with its diagonal. One stacked bidirectional LSTM, forward half: every cell is filled, also those above the diagonal."}}
+def slopes(model, x):
+    """(t, t): the largest |∂ output i / ∂ input j|, as lesson 5's leak map. x: (1, t, e)."""
+    return torch.autograd.functional.jacobian(model, x).abs().amax(dim=(0, 2, 3, 5))
+
+
+torch.manual_seed(0)
+x = torch.randn(1, 6, 8)
+ahead, back = (nn.LSTM(8, 8, num_layers=2, batch_first=True) for _ in range(2))
+both = nn.LSTM(8, 8, num_layers=2, batch_first=True, bidirectional=True)
+halves = {
+    "two readers, forward": slopes(lambda x: ahead(x)[0], x),
+    "two readers, backward": slopes(lambda x: back(x.flip(1))[0].flip(1), x),
+    "one stacked, forward": slopes(lambda x: both(x)[0][..., :8], x),
+}
+figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
+for ax, (name, leak) in zip(axes, halves.items(), strict=True):
+    plots.heat(leak, title=name, ax=ax, digits=2, annotate=False, blank_zeros=True)
+    ax.set(xlabel="input j", ylabel="output i" if ax is axes[0] else "")
+plt.show()
+ahead_of_i = halves["one stacked, forward"].triu(1)
+print(f"one stacked: {(ahead_of_i > 0).sum()} of 15 entries above the diagonal are not zero")
+
+# %% [markdown]
+# **How to read it.** How fast output i changes with input j, each map on its own scale; hatched cells are exactly zero.
+# A model that predicts word i + 1 from output i must see nothing to the right of the diagonal.
 
 # %% [markdown]
 # ## Each reader knows its side, and a table knows neither

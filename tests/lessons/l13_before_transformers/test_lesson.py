@@ -20,6 +20,11 @@ def further():
     return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", ()))
 
 
+def shares(name):
+    """The last line of exact matches that the lesson prints under this name, for lists of one to six numbers."""
+    return [float(share) for share in re.findall(rf"(?m)^ +{name}((?: +[\d.]+){{6}})$", printed(SOURCE))[-1].split()]
+
+
 def test_the_published_score_cannot_be_steered_and_the_mended_one_can():
     given = SOURCE.given()["additive_scores"]
     broken, mended = ANSWERS.made_of("additive_scores", given), ANSWERS.make("additive_scores")
@@ -41,26 +46,24 @@ def test_the_step_is_pytorchs_gru_cell_with_its_gradients():
 
 
 def test_one_vector_gives_out_within_the_trained_lengths_and_attention_does_not():
-    found = re.findall(r"lists of (\d): ([\d.]+) right with one vector, ([\d.]+) with attention", printed(SOURCE))
-    shares = {int(count): (float(one), float(many)) for count, one, many in found}
-    assert set(shares) == set(range(1, 7))
-    assert shares[1][0] > 0.9 and shares[6][0] < 0.1 and all(many > 0.85 for _, many in shares.values())
-    falling = [shares[count][0] for count in range(1, 7)]
-    assert falling == sorted(falling, reverse=True)
+    one, many = shares("one vector"), shares("attention")
+    assert one[0] > 0.9 and one[5] < 0.1 and all(share > 0.85 for share in many)
+    assert one == sorted(one, reverse=True)
+    assert max(one[3:]) < 0.02 and min(many) >= 0.9, "as the lesson's ending says"
 
 
 def test_attention_does_not_go_on_beyond_the_trained_lengths():
     """The truth of `beyond_six`."""
-    seven, eight = (
-        float(re.search(rf"lists of {count}: ([\d.]+) right with attention\n", printed(SOURCE) + "\n")[1])
-        for count in (7, 8)
+    found = re.search(
+        r"with attention: ([\d.]+) of the lists of seven, ([\d.]+) of the lists of eight", printed(SOURCE)
     )
-    six = float(re.search(r"lists of 6: .*, ([\d.]+) with attention", printed(SOURCE))[1])
+    seven, eight = map(float, found.groups())
+    six = shares("attention")[5]
     assert 0.05 < seven < six - 0.25 and eight < 0.1
 
 
 def test_a_plain_cell_forgets_by_its_matrix_and_a_gru_by_its_gate():
-    found = re.findall(r"(g = [\d.]+|gate bias \d): \S+ after 10 words, (\S+) after 60", printed(SOURCE))
+    found = re.findall(r"(?m)^(g = [\d.]+|gate bias \d) +\S+ +(\S+)$", printed(SOURCE))
     after = {name: float(slope) for name, slope in found}
     assert after["g = 0.8"] <= 0.8**60 and after["g = 1.0"] <= 1 < 100 < after["g = 1.5"] <= 1e-6 * 1.5**60
     assert after["gate bias 0"] < after["g = 0.8"] < 1e-3 < after["gate bias 2"] < 0.1
@@ -80,13 +83,13 @@ def test_a_steep_tanh_lets_a_gradient_explode_and_a_flat_one_does_not():
 
 def test_one_vector_learns_longer_lists_with_more_steps():
     """And attention does better with half of them."""
-    shares = {
+    other = {
         name: [float(share) for share in found.split(", ")]
         for name, found in re.findall(r"(attention|one vector), [\d,]+ steps: (.*)", further())
     }
-    short = [float(x) for x in re.findall(r"lists of \d: ([\d.]+) right with one vector\n", printed(SOURCE))]
-    assert len(short) == 6 and all(a < b - 0.1 for a, b in zip(short[1:3], shares["one vector"][1:3], strict=True))
-    assert all(a < b for a, b in zip(shares["one vector"][1:], shares["attention"][1:], strict=True))
+    short = shares("one vector")
+    assert len(short) == 6 and all(a < b - 0.1 for a, b in zip(short[1:3], other["one vector"][1:3], strict=True))
+    assert all(a < b for a, b in zip(other["one vector"][1:], other["attention"][1:], strict=True))
 
 
 def test_what_is_lost_of_a_list_of_eight_is_lost_in_its_middle():
@@ -110,7 +113,7 @@ def test_a_bias_on_the_keys_moves_scores_and_no_weight():
 
 
 def test_the_stacked_reader_sees_every_word_that_it_is_to_guess():
-    assert "one stacked: 15 of 15 entries above the diagonal are not zero" in printed(SOURCE)
+    assert "one stacked: 15 of 15 entries above the diagonal are not zero" in further()
 
 
 def test_each_reader_knows_its_side_and_the_table_neither():
@@ -128,25 +131,27 @@ def test_the_mix_gives_most_of_its_weight_to_layer_1():
     assert float(shares[2]) > 0.8
 
 
+def neighbours():
+    """The columns of the table of neighbours of *dull*: the heading, then the four nearest."""
+    lines = [line.split(" | ") for line in printed(SOURCE, "def snippet").splitlines() if " | " in line]
+    columns = [[cell.strip() for cell in column] for column in zip(*lines, strict=True)]
+    assert len(columns) == 3 and all(len(column) == 5 for column in columns)
+    assert all(re.match(r"(0\.\d\d|1\.00)  \S", cell) for column in columns for cell in column[1:])
+    return columns
+
+
 def test_skip_gram_finds_adjectives_of_both_kinds_beside_dull():
-    near = re.search(r"skip-gram, dull in any sentence\n((?:    .*\n){4})", printed(SOURCE))[1]
-    words = re.findall(r"[a-z]+", near)
-    assert len(words) == 4 and set(words) <= {*PRAISE, *BLAME}
+    heading, *near = neighbours()[0]
+    words = [cell.split()[1] for cell in near]
+    assert heading == "skip-gram: dull" and set(words) <= {*PRAISE, *BLAME}
     assert set(words) & set(PRAISE) and set(words) & set(BLAME)
 
 
 def test_the_neighbours_of_a_negated_word_are_negated_and_those_of_a_plain_one_are_not():
-    text = printed(SOURCE)
-    blocks = [
-        block.splitlines()
-        for block in re.findall(
-            r"(?m)^the reader, [^\n]*dull[^\n]*(?:\n    0\.\d\d  [^\n]+|\n    1\.00  [^\n]+){4}", text
-        )
-    ]
-    assert len(blocks) == 2
-    for block, flipped in zip(blocks, (False, True), strict=True):
-        for line in block:
-            assert bool(re.search(r"\b(not|hardly|far from)\b", line)) == flipped, line
+    for (heading, *near), flipped in zip(neighbours()[1:], (False, True), strict=True):
+        assert heading.startswith("reader: ") and "dull" in heading
+        for cell in (heading, *near):
+            assert bool(re.search(r"\b(not|hardly|far from)\b", cell)) == flipped, cell
 
 
 def test_the_weight_moves_back_from_the_unit_to_the_ten():
