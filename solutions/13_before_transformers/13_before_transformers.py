@@ -10,9 +10,9 @@
 # *What attention was invented for*
 #
 # **Where should a network keep what it has read: in one vector, or in one vector for each word?** The first neural
-# translators put a whole sentence into one vector. One of them translated short sentences well and failed on long ones.
-# Attention entered translation to fix this, before there was a transformer. This lesson builds such a translator, makes
-# it fail, and fixes it. Then it asks what the vector of a single word should hold.
+# translators put a whole sentence into one vector. One of them translated short sentences well and failed on long
+# ones. Attention entered translation to fix this, before there was a transformer. This lesson builds such a
+# translator, makes it fail, and fixes it. Then it asks what the vector of a single word should hold.
 #
 # | | |
 # |---|---|
@@ -51,18 +51,18 @@ check = start("13_before_transformers")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## A plain state forgets or explodes, and a gate can keep it
+# ## Through a plain cell a gradient vanishes or explodes, and a gate can keep it
 #
 # A **recurrent** network goes through a text word by word ([lesson
 # 7](../07_transformer_block/07_transformer_block.ipynb)). It keeps a **state**, a vector that it updates at each
-# word. With $x_i$ (b, e) for the word's vector and $s_i$ (b, d) for the state, the simplest update, the **plain cell**
-# ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)), is
+# word. With $x_i$ (b, e) for the word's vector and $s_i$ (b, d) for the state, the simplest update, the **plain
+# cell** ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)), is
 #
 # $$s_i = \tanh(x_i W_x + s_{i-1} W_s + b) .$$
 #
-# What the state knows of the first word has passed through every step since. Let $W_s$ be g times an orthogonal matrix.
-# Then a step multiplies the length of a small change by g, and the tanh, nowhere steeper than 1, can only shrink it.
-# After t steps the factor is at most $g^t$. For g = 0.8 and sixty words, this is about a millionth.
+# What the state knows of the first word has passed through every step since. Let $W_s$ be g times an orthogonal
+# matrix. Then a step multiplies the length of a small change by g, and the tanh, nowhere steeper than 1, can only
+# shrink it. After t steps the factor is at most $g^t$. For g = 0.8 and sixty words, this is about a millionth.
 #
 # A gradient on its way back is multiplied by the same factors. Where it grows, it **explodes**, and can be clipped
 # ([Pascanu et al., 2013](https://arxiv.org/abs/1211.5063)). Where it shrinks, it **vanishes**: an error at the last
@@ -98,14 +98,15 @@ plots.diagrams.gated_cell()
 #
 # **Exercise 1 · `gru_step`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Write one step of the GRU, as in the formulas. The weights of r, z and $\tilde s$ are side by side, as PyTorch stores
-# them: of the 3d columns of each matrix and bias, the first d belong to r, the next d to z, the last d to $\tilde s$.
-# So each gate, like $\tilde s$, has two biases, one for each matrix; $b_z$ is their sum. Do not call PyTorch's own GRU.
+# Write one step of the GRU, as in the formulas. The weights of r, z and $\tilde s$ are side by side, as PyTorch
+# stores them: of the 3d columns of each matrix and bias, the first d belong to r, the next d to z, the last d to
+# $\tilde s$. So each gate, like $\tilde s$, has two biases, one for each matrix; $b_z$ is their sum. Do not call
+# PyTorch's own GRU.
 #
 # <details><summary>Hint 1: how many matrix products?</summary>
 #
-# Two are enough, one for the word and one for the state, each (b, 3d). `chunk(3, dim=-1)` cuts such a tensor into three
-# parts. For which of the three parts may you add word and state right away?
+# Two are enough, one for the word and one for the state, each (b, 3d). `chunk(3, dim=-1)` cuts such a tensor into
+# three parts. For which of the three parts may you add word and state right away?
 #
 # </details>
 # <details><summary>Hint 2: a state of one number</summary>
@@ -201,14 +202,15 @@ for name, found in {**plain, **gated}.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** On the logarithmic axis a straight line falls or grows by the same factor at each word. All cells
-# are untrained and read the same sixty words.
+# **How to read it.** On the logarithmic axis a straight line falls or grows by the same factor at each word. All
+# cells are untrained and read the same sixty words.
 #
 # </div>
 #
-# **The gate decides what is remembered.** With a bias of 0 the gates are about 1/2, and the GRU forgets even faster
-# than the plain cell with g = 0.8. With a bias of 4, half of the slope is left after sixty words. A GRU can *learn*
-# what to keep, because its gates depend on the word and on the state.
+# **The gate decides how long a state is remembered.** With g = 1.5 the slope grows, but far more slowly than $1.5^t$,
+# because the state reaches the flat part of the tanh. With a bias of 0 the gates are about 1/2, and the GRU forgets
+# even faster than the plain cell with g = 0.8. With a bias of 4, half of the slope is left after sixty words. A GRU
+# can *learn* what to keep, because its gates depend on the word and on the state.
 #
 # A second limit remains: the state has d numbers, however long the text is.
 
@@ -216,9 +218,9 @@ for name, found in {**plain, **gated}.items():
 # ## One vector for a sentence fails on long lists
 #
 # In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and
-# Le](https://arxiv.org/abs/1409.3215) paired two recurrent networks for translation, an encoder and a decoder. Between
-# the two is one vector c for the whole source. Cho et al. give it to every step of the decoder, beside the previous
-# word $y_{i-1}$:
+# Le](https://arxiv.org/abs/1409.3215) paired two recurrent networks for translation, an encoder and a decoder.
+# Between the two is one vector c for the whole source. Cho et al. give it to every step of the decoder, beside the
+# previous word $y_{i-1}$:
 #
 # $$s_i = f(s_{i-1},\, y_{i-1},\, c) .$$
 #
@@ -337,9 +339,10 @@ show_shares({"one vector": with_vector})
 
 # %% [markdown]
 # **One vector is enough for one number and fails from four on**, although the training set has lists of up to six.
-# That is what it learns in so many steps, not all that 64 numbers can hold: with more training the fall comes at longer
-# lists ([Measured further](../../site/further.md#lesson-13)). [Cho et al. (2014)](https://arxiv.org/abs/1409.1259) saw
-# the same fall in real sentences.
+# Exact match alone would fall more slowly: 0.70 for two numbers is about 0.84 for each, and would give 0.59 for
+# three. That is what it learns in 550 steps, not all that 64 numbers can hold: with more training the fall comes at
+# longer lists ([Measured further](../../site/further.md#lesson-13)). [Cho et al.
+# (2014)](https://arxiv.org/abs/1409.1259) saw a similar fall in real sentences.
 
 # %% [markdown]
 # ## Keep a vector for each word, and look again
@@ -372,9 +375,9 @@ plots.diagrams.vector_or_memory()
 #
 # **Exercise 3 · `additive_scores`** &nbsp; fix · ★★☆ · 6 minutes · 3 points
 #
-# A well-known small translation program was published with code like this. It ran, the shapes were right, and the model
-# learned something. But whatever the decoder had written, it looked at the same words with the same weights. Find the
-# bug and fix it.
+# A well-known small translation program was published with code like this. It ran, the shapes were right, and the
+# model learned something. But whatever the decoder had written, it looked at the same words with the same weights.
+# Find the bug and fix it.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
@@ -383,8 +386,8 @@ plots.diagrams.vector_or_memory()
 # </details>
 # <details><summary>Hint 2: what does the softmax see?</summary>
 #
-# Let a = 1, v = 2 and `theirs` be 1 and −1. With `ours` = 0 the cell's scores are 2 and −2; with `ours` = 3 they are 8
-# and 4. What is the softmax of each? Then compare the code with the formula, symbol by symbol.
+# Let a = 1, v = 2 and `theirs` be 1 and −1. With `ours` = 0 the cell's scores are 2 and −2; with `ours` = 3 they are
+# 8 and 4. What is the softmax of each? Then compare the code with the formula, symbol by symbol.
 #
 # </details>
 # </div>
@@ -426,8 +429,8 @@ check(additive_scores)
 #
 # <details><summary>Hint 1: one side at a time</summary>
 #
-# Either project the state to the width of the memory, or the memory to the width of the state. Then take a dot product
-# for each j.
+# Either project the state to the width of the memory, or the memory to the width of the state. Then take a dot
+# product for each j.
 #
 # </details>
 # <details><summary>Hint 2: one row by hand</summary>
@@ -506,7 +509,8 @@ check.prediction("bias_on_keys", bias_on_keys)
 # <details><summary>Hint 2: shapes</summary>
 #
 # With weights 1/4 and 3/4 and a memory of (4, 0) and (0, 8), the context is (1, 6): (b, t) and (b, t, m) give (b, m).
-# `self.cell(input, state)` takes (b, e + m) and (b, d), and `torch.cat([...], dim=-1)` joins two vectors side by side.
+# `self.cell(input, state)` takes (b, e + m) and (b, d), and `torch.cat([...], dim=-1)` joins two vectors side by
+# side.
 #
 # </details>
 # </div>
@@ -560,8 +564,8 @@ show_shares({"one vector": with_vector, "attention": with_attention})
 #
 # **Prediction · `beyond_six`** &nbsp; 1 minute · no points
 #
-# No list in the training set has more than six numbers. How does the model with attention do on lists of seven, and on
-# lists of eight?
+# No list in the training set has more than six numbers. How does the model with attention do on lists of seven, and
+# on lists of eight?
 #
 # - **A.** Nearly as well as on six, for both: no vector has to hold the list any more.
 # - **B.** Clearly worse on seven, and hardly any of eight are right.
@@ -606,13 +610,14 @@ check.prediction("beyond_six", beyond_six)
 # eight it loses its place in the middle ([Measured further](../../site/further.md#lesson-13)).
 #
 # In real translation, attention raised the BLEU from 17.82 to 26.75 ([Bahdanau et
-# al.](https://arxiv.org/abs/1409.0473), table 1, all sentences, models trained on up to 50 words). That was still below
-# a phrase-based system.
+# al.](https://arxiv.org/abs/1409.0473), table 1, all sentences, models trained on up to 50 words). That was still
+# below a phrase-based system.
 
 # %% [markdown]
 # ## The weights follow the words, not their order
 #
-# The authors plotted the weights and called them **alignments**. English says the ten before the unit, German after it.
+# The authors plotted the weights and called them **alignments**. English says the ten before the unit, German after
+# it.
 
 # %%
 @torch.no_grad()
@@ -634,21 +639,22 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each German word, just before it is written. *sieben* looks at *seven*. At *und*, most
-# of the weight goes back to *forty*, and at *vierzig* it stays there. Then it follows the order of the words; before
-# the stop it is spread over all of them.
+# **How to read it.** One row for each German word. *sieben* looks at *seven*. At *und*,
+# most of the weight goes back to *forty*: German needs this *und* only if there is a ten. At *vierzig* it stays
+# there. Then it follows the words; before the stop it is spread over all of them. The decoder was given
+# the right German words.
 #
 # </div>
 #
-# **The weights cross where the languages do.** In other lists, too, the weight nearly always moves back between a unit
-# and its ten ([Measured further](../../site/further.md#lesson-13)).
+# **The weights cross where the languages do.** In other lists, too, the weight nearly always moves back between a
+# unit and its ten ([Measured further](../../site/further.md#lesson-13)).
 
 # %% [markdown]
 # ## A word's vector should know its sentence
 #
-# The memory has a vector for each word. What should this vector hold? Before BERT (lesson 14) there were two answers: a
-# table, in which each word has one vector, and a recurrent reader, whose state depends on the sentence. You write both,
-# and compare them on one word in two sentences.
+# The memory has a vector for each word. What should this vector hold? Before BERT (lesson 14) there were two answers:
+# a table, in which each word has one vector, and a recurrent reader, whose state depends on the sentence. You write
+# both, and compare them on one word in two sentences.
 #
 # ### A table knows a word's neighbours
 #
@@ -706,8 +712,8 @@ check(skip_gram_loss)
 # ### A reader knows the sentence, one side at a time
 #
 # [Peters et al. (2018)](https://arxiv.org/abs/1802.05365) took a word's vector from language models that *read the
-# sentence*: **ELMo**. One LSTM reads forwards and predicts the next word at each position. Because what comes *after* a
-# word matters, too, another reads backwards and predicts the previous word.
+# sentence*: **ELMo**. One LSTM reads forwards and predicts the next word at each position. Because what comes *after*
+# a word matters, too, another reads backwards and predicts the previous word.
 
 # %%
 plots.diagrams.two_readers()
@@ -720,9 +726,9 @@ plots.diagrams.two_readers()
 #
 # </div>
 #
-# Why not one reader whose every layer reads both ways? Layer 1, reading backwards, has read word i + 1 before it comes
-# to position i, and its output there goes into layer 2. So layer 2 sees the word that it has to predict. [Measured
-# further](../../site/further.md#lesson-13) draws this leak.
+# Why not one reader whose every layer reads both ways? Layer 1, reading backwards, has read word i + 1 before it
+# comes to position i, and its output there goes into layer 2. So layer 2 sees the word that it has to predict.
+# [Measured further](../../site/further.md#lesson-13) draws this leak.
 #
 # A backward reader is a forward reader that gets the sentence in reverse: the last *word* first, not the padding.
 
@@ -768,16 +774,16 @@ check(read_backwards)
 #
 # **Exercise 8 · `BiLanguageModel`** &nbsp; ★★★ · 15 minutes · 4 points
 #
-# Write `layers` and `loss`. The constructor is done: both readers share one table of vectors and one output layer, and
-# each has LSTMs of its own. Use `finished_parts.read_backwards(x, lengths)`, exercise 7. What `layers` returns at
-# padding does not matter. Do not use `pack_padded_sequence`. Keep no state of an LSTM from one call to the next. `loss`
-# calls `self.layers` and uses its result.
+# Write `layers` and `loss`. The constructor is done: both readers share one table of vectors and one output layer,
+# and each has LSTMs of its own. Use `finished_parts.read_backwards(x, lengths)`, exercise 7. What `layers` returns at
+# padding does not matter. Do not use `pack_padded_sequence`. Keep no state of an LSTM from one call to the next.
+# `loss` calls `self.layers` and uses its result.
 #
 # <details><summary>Hint 1: two readers</summary>
 #
-# Reverse the word vectors **once**, before the first backward LSTM, and give each LSTM the outputs of the one below it
-# in its *own* direction. The outputs of the backward LSTMs are in reverse order; turn them back for the result only.
-# `lstm(x)[0]` holds the outputs at all positions.
+# Reverse the word vectors **once**, before the first backward LSTM, and give each LSTM the outputs of the one below
+# it in its *own* direction. The outputs of the backward LSTMs are in reverse order; turn them back for the result
+# only. `lstm(x)[0]` holds the outputs at all positions.
 #
 # </details>
 # <details><summary>Hint 2: three words by hand</summary>
@@ -926,7 +932,7 @@ for line in zip(*columns):
 # **A table knows where a word is used; a reader knows where it is used this time.** To skip-gram, words of praise are
 # as near to *dull* as words of blame. The reader's neighbours of the first *dull* are in plain blame, those of the
 # second after a *not* or a *far from*. The context can count more than the word: *far from honest* is near *far from
-# dull*.
+# dull*, though one is blame and the other praise.
 #
 # Each half of the reader's vector knows its side of the word, and the table neither, as a **linear probe** measures
 # ([Measured further](../../site/further.md#lesson-13)). With such vectors, models for six tasks improved ([Peters et
@@ -949,9 +955,9 @@ plots.diagrams.waiting_steps()
 #
 # </div>
 #
-# Over t words, recurrence needs t steps in a row, and attention needs one; the path from the first word to the last is
-# just as long ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), table 1). In return, the cost of attention
-# grows with t² (lesson 16).
+# To read t words, or to train on them, recurrence needs t steps in a row, and attention one. The path from the first
+# word to the last has the same lengths: t steps, or one ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762),
+# table 1). In return, the cost of attention grows with t² (lesson 16).
 #
 # So Vaswani et al. removed the recurrence, let each sequence attend to *itself*, and added lesson 6's positions,
 # because nothing reads in order any more. Attention inside one sequence was not new ([Cheng et al.,
@@ -964,7 +970,7 @@ plots.diagrams.waiting_steps()
 #
 # **Where should a network keep what it has read?** In one vector for each word.
 #
-# - The state of a plain cell forgets or explodes. With a bias of 4 on the gate, half of the slope is left after sixty
+# - The slope of a plain cell shrinks or explodes. With a bias of 4 on the gate, half of the slope is left after sixty
 #   words.
 # - One vector for the whole list was right for one number and failed from four on, after 550 steps of training.
 # - After as many steps, one vector for each word and attention were right for at least nine lists in ten of each
@@ -972,8 +978,8 @@ plots.diagrams.waiting_steps()
 # - The vector of a word should depend on its sentence: in a table *dull* is near *funny*, and a reader tells a plain
 #   *dull* from a negated one.
 #
-# One thing is open. Each half of ELMo's vector knows the left or the right of its word, and nothing in the reader joins
-# the two. Can one model see both sides, and still not see the word that it has to predict?
+# One thing is open. Each half of ELMo's vector knows the left or the right of its word, and nothing in the reader
+# joins the two. Can one model see both sides, and still not see the word that it has to predict?
 #
 # You can write a gated cell, the first attention in translation with two of its scores, skip-gram's loss, and a
 # language model in each direction.
@@ -984,8 +990,8 @@ plots.diagrams.waiting_steps()
 # you use it?</summary>
 #
 # The same sentence twice gives two results, because its vectors depend on what was read before it ([allennlp issue
-# #1169](https://github.com/allenai/allennlp/issues/1169)). In training on continuous text this is an advantage ([lesson
-# 15](../15_transformer_xl/15_transformer_xl.ipynb)).
+# #1169](https://github.com/allenai/allennlp/issues/1169)). On continuous text a carried state is an advantage
+# ([lesson 15](../15_transformer_xl/15_transformer_xl.ipynb)).
 #
 # </details>
 #
@@ -993,8 +999,8 @@ plots.diagrams.waiting_steps()
 #
 # - **[Bahdanau, Cho and Bengio, *Neural machine translation by jointly learning to align and translate*,
 #   2015](https://arxiv.org/abs/1409.0473)**: sections 2 and 3, and figures 2 and 3.
-# - [Graves, *Generating sequences with recurrent neural networks*, 2013](https://arxiv.org/abs/1308.0850): before that,
-#   a network that generates handwriting and moves a soft window over its text.
+# - [Graves, *Generating sequences with recurrent neural networks*, 2013](https://arxiv.org/abs/1308.0850): before
+#   that, a network that generates handwriting and moves a soft window over its text.
 # - [Luong, Pham and Manning, *Effective approaches to attention-based neural machine translation*,
 #   2015](https://arxiv.org/abs/1508.04025), section 3.
 # - [Cho et al., *On the properties of neural machine translation*, 2014](https://arxiv.org/abs/1409.1259), section 4.
