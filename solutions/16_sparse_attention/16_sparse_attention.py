@@ -235,8 +235,8 @@ plt.show()
 # ## Layers pass on what one layer leaves out
 #
 # A pair that is left out need not be lost. In the first layer position 3 can read position 1; in the second,
-# position 9 reads position 3, and with it position 1. The residual connection passes on each position to itself. So
-# in the upper layer, output i reaches input j if it sees **some** j' that already reaches j.
+# position 9 reads position 3, and with it position 1. So in the upper layer, output i reaches input j if it sees
+# **some** j' that already reaches j.
 
 # %% [markdown]
 # <div class="card">
@@ -578,9 +578,9 @@ check(recurrent_attention)
 # %% [markdown]
 # ## Chunks compute the same state faster
 #
-# To write a text, this loop is ideal: every new token costs the same. To train on a text, t small steps one after
-# the other are slow. The same can be computed differently. Let $L_i = \log g_0 + \ldots + \log g_i$. What position
-# j wrote has passed the gates of j + 1 to i when i reads it, and their product is $e^{L_i - L_j}$. So
+# For writing, this loop is ideal: every new token costs the same. For training, t small steps in a row are slow.
+# The same can be computed differently. Let $L_i = \log g_0 + \ldots + \log g_i$. What position j wrote has passed
+# the gates of j + 1 to i when i reads it, and their product is $e^{L_i - L_j}$. So
 #
 # $$y_i = \sum_{j \le i} e^{L_i - L_j}\, (q_i \cdot k_j)\, v_j .$$
 #
@@ -824,8 +824,9 @@ else:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a range of distances, drawn at its middle. Lines are means of three seeds, bands
-# run from the lowest to the highest. In the table, *near* means one of the last 16 assignments, *far* all before.
+# **How to read it.** Each point is a range of distances, drawn at its middle. A guess is right once in sixteen
+# times. Lines are means of three seeds, bands run from the lowest to the highest. In the table, *near* means one of
+# the last 16 assignments, *far* all before.
 #
 # </div>
 
@@ -858,9 +859,9 @@ check.prediction("same_memory", same_memory)
 #
 # Qwen3-Next and Kimi Linear add the **delta rule** to your recurrence: what the state already holds for a key is
 # subtracted first, so a new value replaces the old one ([Yang et al., 2024](https://arxiv.org/abs/2412.06464)).
-# MiniMax's team, whose model before had linear layers, went back to full attention: benchmarks did not show what
-# the cheap layers lost. In [DeepSeek-V3.2](https://arxiv.org/abs/2512.02556) the pattern is no guess: a small
-# trained scorer picks the keys for each query.
+# MiniMax's team went back from linear layers to full attention: benchmarks had not shown what the cheap layers
+# lost. In [DeepSeek-V3.2](https://arxiv.org/abs/2512.02556) the pattern is no guess: a small trained scorer picks
+# the keys for each query.
 
 # %% [markdown]
 # ## What you can do now
