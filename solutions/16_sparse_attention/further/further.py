@@ -7,9 +7,9 @@
 # %% [markdown]
 # # Measured further: Sparse attention
 #
-# Four measurements beside [lesson 16](../16_sparse_attention/16_sparse_attention.ipynb): the stride with the fewest
-# pairs, a second pattern whose halves have an order, the same pattern on pictures, and where the gate of linear
-# attention does not help.
+# Six measurements beside [lesson 16](../16_sparse_attention/16_sparse_attention.ipynb): the stride with the fewest
+# pairs, a second pattern whose halves have an order, the same pattern on pictures, where the gate of linear attention
+# does not help, what more memory is worth, and what is kept while a model writes.
 
 # %%
 import math
@@ -22,7 +22,7 @@ from torch import nn
 from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.parts.linear_attention import chunked_attention
-from helpers.parts.sparse import attended_pairs, connected, fixed_masks, strided_masks
+from helpers.parts.sparse import attended_pairs, connected, fixed_masks, local_mask, strided_masks
 
 plots.use_course_style()
 
@@ -132,3 +132,87 @@ def share_right(gate, seed, steps=200):
 
 for gate, name in ((False, "without a gate"), (True, "with a gate")):
     print(f"{name:>14}: " + ", ".join(f"{share_right(gate, seed):.2f}" for seed in range(3)) + " right, by seed")
+
+# %% [markdown]
+# ## More memory, more right answers
+#
+# The lesson compares a window and two states that keep 1,024 numbers each. Here they keep fewer: for d = 8, 16 and 32, a
+# window of d/2 positions and a state of d × d keep equally many. **All three get better with more memory**, though a
+# larger d also makes the model wider. In language models, too, recall depends on the size of the state ([Arora et al.,
+# 2024](https://arxiv.org/abs/2402.18668)). Programs, training and questions are those of the lesson.
+
+# %%
+ASSIGNMENTS = 64
+
+def changing_programs(b, generator):
+    """Names (b, t + 1), all but the first are asked for; values (b, t); answers (b, t)."""
+    names = torch.randint(VARIABLES, (b, ASSIGNMENTS + 1), generator=generator)
+    values = torch.randint(VALUES, (b, ASSIGNMENTS), generator=generator)
+    same = (names[:, 1:, None] == names[:, None, :-1]).tril()
+    last = torch.where(same, torch.arange(ASSIGNMENTS), -1).amax(dim=-1)
+    return names, values, values.gather(1, last.clamp(min=0)).masked_fill(last < 0, -100)
+
+class SmallMemory(nn.Module):
+    """One layer: a window of d/2 positions, or a state of d × d."""
+
+    def __init__(self, kind, d, e=64):
+        super().__init__()
+        self.kind, self.d = kind, d
+        self.names, self.values = nn.Embedding(VARIABLES, e), nn.Embedding(VALUES, e)
+        self.places = nn.Parameter(0.02 * torch.randn(ASSIGNMENTS, e))
+        self.to_q, self.to_k, self.to_v = (nn.Linear(e, d, bias=False) for _ in range(3))
+        self.to_gate = nn.Linear(e, 1)
+        nn.init.constant_(self.to_gate.bias, 3.0)
+        self.norm, self.to_logits = nn.LayerNorm(d), nn.Linear(d, VALUES)
+
+    def forward(self, names, values):
+        asked = self.names(names[:, 1:]) + self.places
+        x = self.names(names[:, :-1]) + self.values(values) + self.places
+        q, k, v = self.to_q(asked)[:, None], self.to_k(x)[:, None], self.to_v(x)[:, None]
+        log_g = F.logsigmoid(self.to_gate(x)).mT
+        if self.kind == "window":
+            y = F.scaled_dot_product_attention(q, k, v, local_mask(ASSIGNMENTS, self.d // 2))
+        else:
+            log_g = log_g if self.kind == "state, gate" else torch.zeros_like(log_g)
+            y, _ = chunked_attention(q, k, v, log_g, 32)
+        return self.to_logits(self.norm(y[:, 0]))
+
+def share_with_memory(kind, d, seed, steps=200):
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    model = SmallMemory(kind, d)
+    optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
+    for step in range(steps):
+        *given, answers = changing_programs(32, generator)
+        loss = F.cross_entropy(model(*given).flatten(0, 1), answers.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.param_groups[0]["lr"] = 0.02 * min(1, (step + 1) / 20, 2 * (1 - step / steps) + 0.02)
+        optimiser.step()
+    with torch.no_grad():
+        *given, answers = changing_programs(500, torch.Generator().manual_seed(99))
+        return (model(*given).argmax(-1) == answers)[answers >= 0].float().mean().item()
+
+print("numbers kept      " + "".join(f"{d * d:>8,}" for d in (8, 16, 32)) + "   (right answers, mean of three seeds)")
+for kind in ("window", "state, no gate", "state, gate"):
+    shares = [sum(share_with_memory(kind, d, seed) for seed in range(3)) / 3 for d in (8, 16, 32)]
+    print(f"{kind:>17} " + "".join(f"{share:>8.2f}" for share in shares))
+
+# %% [markdown]
+# ## After 64 positions the state is the smallest
+#
+# While a model writes, full attention keeps 2td numbers per head, a window of w at most 2wd, and a state d². With d =
+# 128, a state is as large as the cache of 64 positions.
+
+# %% mystnb={"image": {"alt": "Numbers kept per head against positions written, from 16 to 1,048,576, both axes logarithmic. Full attention rises as a straight line. A window of 1,024 follows it and turns flat at 1,024 positions. The state is flat throughout, and crosses the line of full attention at 64 positions."}}
+d, positions = 128, [2**power for power in range(4, 21)]
+kept = {"full": [2 * t * d for t in positions],
+        "window of 1,024": [2 * min(t, 1024) * d for t in positions],
+        "state": [d * d for t in positions]}
+plots.curves({name: (positions, numbers) for name, numbers in kept.items()},
+             "positions written", "numbers per head", log="xy",
+             title="After 64 positions the state is the smallest")
+plt.show()
+print(f"after {positions[-1]:,} positions, full attention keeps "
+      f"{kept['full'][-1] // kept['state'][-1]:,} times as much as the state")

@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+import nbformat
 import numpy as np
 import pytest
 import torch
@@ -50,6 +51,10 @@ def test_a_loop_over_positions_uses_no_chunks():
         whole_part_at_once(lambda size: gated(192, size, b=1, h=1), WHOLE_CHUNK)(loop, Draw("chunks"))
 
 
+def test_the_cards_name_the_length_at_which_the_check_measures():
+    assert LONG == 256
+
+
 def test_the_digits_are_of_twenty_faces_of_which_three_are_held_out():
     train, held_out = digits.printed_digits(12, sizes=2)
     assert train.shape == (17 * 100, 12, 12) and held_out.shape == (3 * 100, 12, 12)
@@ -71,34 +76,47 @@ def test_memory_grows_with_the_square_and_time_no_less():
 
 
 def test_both_halves_of_the_strided_pattern_connect_everything():
-    found = dict(re.findall(r"^ *(.+): +([\d,]+) of 32,896", printed(SOURCE, "stacks = {"), flags=re.M))
+    found = dict(re.findall(r"^ *(.+): two layers connect +([\d,]+) of 1,176", printed(SOURCE, "drawn = {"), flags=re.M))
     found = {name: int(count.replace(",", "")) for name, count in found.items()}
-    assert found["near half, then stride"] == found["stride, then near half"] == 32_896
-    assert found["the stride twice"] == 2_176  # what one layer of it connects
-    assert found["window of 16, two layers"] == 31 * 256 - 30 * 31 // 2
+    assert found["strided, both halves"] == 48 * 49 // 2
+    assert found["the stride alone"] == sum(i // 6 + 1 for i in range(48))  # what one layer of it connects
+    assert found["window, w = 7"] == 13 * 48 - 12 * 13 // 2
 
 
 def test_a_mask_saves_nothing():
-    share, times = re.search(r"([\d.]+)% .* takes ([\d.]+) times", printed(SOURCE, "masked / without")).groups()
+    share, times = re.search(r"([\d.]+)% .* takes ([\d.]+) times", printed(SOURCE, "rounds = [")).groups()
     assert 2.5 < float(share) < 3.5
     assert float(times) >= 0.95
     assert LESSON.prediction("mask_saves").truth == "A"
 
 
+def costs():
+    """Of each way: milliseconds at t = 512 and 4,096, and megabytes."""
+    rows = re.findall(
+        r"^ *(.+?)  +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +× (\d+)$", printed(SOURCE, "costs = {}"), re.M
+    )
+    return {name: [float(x) for x in row] for name, *row in rows}
+
+
+def test_the_band_computes_what_the_mask_does_for_less():
+    text = printed(SOURCE, '"mask": lambda')
+    assert "the same output: True" in text
+    mask, band = [[float(x) for x in row] for row in re.findall(r": +([\d.]+) ms, +([\d.]+) MB", text)]
+    assert mask[0] > 8 * band[0] and mask[1] > 8 * band[1]
+
+
 def test_the_band_saves_the_more_the_longer_the_text():
-    text = printed(SOURCE, "same as with the mask")
-    assert "the same as with the mask: True" in text
-    times = [float(found) for found in re.findall(r"takes +([\d.]+) times", text)]
-    less = [float(found) for found in re.findall(r"keeps +([\d.]+) times", text)]
-    assert times[-1] > 8 > times[0] and times[-1] > times[-2]
-    assert less[-1] > 8 and 1.8 < less[-1] / less[-2] < 2.2
+    cost = costs()
+    pairs, band = cost["all pairs"], cost["band, w = 64"]
+    assert pairs[1] / band[1] > 8 > pairs[0] / band[0]
+    assert pairs[3] / band[3] > 8
+    assert 56 < pairs[4] < 66 and all(row[4] == 8 for name, row in cost.items() if name != "all pairs")
 
 
 def test_loop_and_chunks_agree_and_chunks_are_the_cheaper():
     text = printed(SOURCE, "loop and chunks differ")
     assert float(re.search(r"at most (\S+)", text)[1]) < 1e-3
-    rows = re.findall(r"^ *(.+): +([\d.]+) ms, +([\d.]+) MB", text, flags=re.M)
-    cost = {name: (float(ms), float(kept)) for name, ms, kept in rows}
+    cost = {name: (row[1], row[3]) for name, row in costs().items()}
     (chunk_ms, chunk_kept), (pair_ms, pair_kept) = cost["state, chunks of 64"], cost["all pairs"]
     assert chunk_ms < pair_ms / 3 and chunk_kept < pair_kept / 10
     assert cost["state, a loop"][0] > 3 * chunk_ms
@@ -106,20 +124,41 @@ def test_loop_and_chunks_agree_and_chunks_are_the_cheaper():
 
 
 def test_what_each_model_forgets():
-    text = printed(SOURCE, "found[kind, d, seed][which]")
+    text = printed(SOURCE, "found[kind, 32, seed][which]")
     found = {
         kind: [float(share) for share in re.findall(r"\d\.\d\d", shares)]
-        for kind, shares in re.findall(r"d = 32, +(.+): (.+) right", text)
+        for kind, shares in re.findall(r"^ *(.+): (.+)$", text, flags=re.M)
     }
+    by_distance = {kind: shares[3:] for kind, shares in found.items()}
+    found = {kind: shares[:3] for kind, shares in found.items()}
     assert all(len(shares) == 3 for shares in found.values())
     order = ("window", "state, no gate", "state, gate", "full")
     for worse, better in pairwise(order):
         assert max(found[worse]) < min(found[better]), f"{better} is ahead of {worse} with every seed"
     assert LESSON.prediction("same_memory").truth == "B"
+    assert min(by_distance["full"]) > 0.95
+    near, far = by_distance["window"]
+    assert near > 0.95 and far < 0.1 and far == min(row[1] for row in by_distance.values())
+    near, far = by_distance["state, no gate"]
+    assert near < far < 0.9
+    near, far = by_distance["state, gate"]
+    assert 0.8 < far < near
+
+
+def further(line):
+    """What the one cell of *Measured further* printed whose source contains `line`."""
+    cells = [cell for cell in nbformat.read(SOURCE.further, as_version=4).cells if line in cell.source]
+    (cell,) = (cell for cell in cells if cell.cell_type == "code")
+    return "".join(output.get("text", "") for output in cell.outputs)
 
 
 def test_a_state_is_as_large_as_the_cache_of_64_positions():
-    assert "16,384 times" in printed(SOURCE, "numbers per head")
+    assert "16,384 times" in further("numbers per head")
+
+
+def test_more_memory_gives_more_right_answers():
+    rows = re.findall(r"(\d\.\d\d) +(\d\.\d\d) +(\d\.\d\d)$", further("def share_with_memory"), re.M)
+    assert len(rows) == 3 and all(small < middle < large for small, middle, large in rows)
 
 
 def test_all_patterns_of_the_long_run_get_the_same_weights_and_batches(monkeypatch):
