@@ -13,7 +13,7 @@
 # one. **How can a network write words in another order than it reads them? And once it can, has it learned the
 # rule?**
 #
-# You build the transformer of 2017 for the task it was published for, translation, without dropout and with a table
+# You build the transformer of 2017 for translation, the task it was published for, without dropout and with a table
 # of vectors for each language. Then you look where it looks, hide what it looks at, and test it on a kind of number
 # that its training left out.
 #
@@ -80,13 +80,12 @@ plt.show()
 #
 # </div>
 #
-# The task of this lesson is to translate numbers of up to six digits, in words. English is split at the spaces.
-# German numbers, which are written as one word, are split into their parts. The model trains on eleven thousand
-# numbers. Others test it, in two sets:
+# The task is to translate numbers of up to six digits, in words. German numbers, which are written as one word, are
+# split into their parts. The model trains on eleven thousand numbers. Others test it, in two sets:
 #
 # - **familiar** numbers are new, but similar numbers were in the training set;
 # - **recombined** numbers have *seventy* before *thousand*, as in *seventy one thousand and five*. No training
-#   number does. All the words are known, and so is *seventy* among the last three digits.
+#   number does.
 
 # %% tags=["nbval-check-output"]
 def recombined(pair):
@@ -113,8 +112,8 @@ for english, german in train_pairs[47], new_pairs[0]:
     print(f"{english}  ->  {german}")
 
 # %% [markdown]
-# Start with a translator that keeps the English order. It has a dictionary and drops *and*. A translation counts
-# only if it is right from the first word to the last: **exact match**.
+# First, a dictionary that keeps the English order and drops *and*. A translation counts only if it is right from
+# the first word to the last: **exact match**.
 
 # %% tags=["nbval-check-output"]
 DICTIONARY = {english: german for english, german in train_pairs if " " not in english}
@@ -133,14 +132,14 @@ print(f"forty seven  ->  {word_for_word('forty seven')}")
 print(f"word for word, {sum(right) / len(right):.1%} of {len(right)} familiar numbers are right")
 
 # %% [markdown]
-# **Fewer than one number in five is right.** A better translator reads the whole source before it writes. The
-# classic one has two parts: an **[encoder](../../site/glossary.md#encoder)**, which reads the source, and a
+# **Fewer than one number in five is right.** The classic translator reads the whole source before it writes. It has
+# two parts: an **[encoder](../../site/glossary.md#encoder)**, which reads the source, and a
 # **[decoder](../../site/glossary.md#decoder)**, which writes the target word by word. Before 2017 both were mostly
-# recurrent networks ([lesson 13](../13_before_transformers/13_before_transformers.ipynb)). [Vaswani et al.
+# recurrent ([lesson 13](../13_before_transformers/13_before_transformers.ipynb)); [Vaswani et al.
 # (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence.
 #
-# Sentences of different lengths are padded. Each target is put between a start and a stop token: the decoder needs
-# something to begin with and a way to say that it is done.
+# Sentences of different lengths are padded. Each target is put between a start token, which the decoder begins
+# with, and a stop token, with which it ends.
 
 # %%
 def as_ids(sentences, words, ends=False):
@@ -170,9 +169,9 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # | the target | the target | the target's padding and everything to come | (b, t, t) |
 # | the target | the source | the source's padding | (b, 1, s) |
 #
-# True means "may look", as in lesson 5. A mask hides columns, never rows: padding may not be looked at, but it may
-# look: what it sees is read by no word and enters no loss. So all rows of the first and the third mask are the same,
-# and one row is enough: it broadcasts.
+# True means "may look", as in lesson 5. A mask hides columns, never rows: padding may look, because no word and no
+# loss reads what it sees. So all rows of the first and the third mask are the same, and one row is enough: it
+# broadcasts.
 
 # %% [markdown]
 # <div class="card">
@@ -240,27 +239,18 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The first sentence of a batch of two, *thirty* and *dreißig*, padded to the length of the other
-# one. A filled cell means that the row may look at the column. On the left, one row serves all positions; on the right,
-# each position has its own.
+# **How to read it.** The first sentence of a batch of two, *thirty* and *dreißig*, padded to the length of the
+# other one. A filled cell means that the row may look at the column. On the left, one row serves all positions; on
+# the right, each position has its own.
 #
 # </div>
-#
-# <details><summary>Why can a model learn with the wrong mask?</summary>
-#
-# Padding *after* the words is in the future of every word, so the causal mask hides it anyway, and the loss ignores the
-# outputs at padding. Padding *before* the words would be seen. Then every word reads padding as if it were text, and no
-# error is raised.
-#
-# </details>
 
 # %% [markdown]
 # ## Cross-attention asks the source
 #
-# A decoder that is about to write a word has a question: which English words matter now? Self-attention cannot put it
-# to the source, because it gets queries, keys and values from one sequence.
-# **[Cross-attention](../../site/glossary.md#cross-attention)** gets the queries from the target $x$, of shape (b, t,
-# e), and the keys and values from the encoder's output for the source, the **memory** $M$, of shape (b, s, e):
+# A decoder that is about to write a word has a question: which English words matter now?
+# **[Cross-attention](../../site/glossary.md#cross-attention)** gets its queries from the target $x$, of shape (b,
+# t, e), and its keys and values from the encoder's output for the source, the **memory** $M$, of shape (b, s, e):
 #
 # $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v,
 # \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
@@ -384,9 +374,8 @@ class DecoderBlock(nn.Module):
 check(DecoderBlock)
 
 # %% [markdown]
-# PyTorch has this block as `nn.TransformerDecoderLayer`. Its masks have the opposite meaning: True means hidden.
-# With the same weights and the same positions hidden, your block, with your cross-attention inside, returns the
-# same numbers:
+# PyTorch's `nn.TransformerDecoderLayer`, in whose masks True means hidden, returns the same numbers as your block
+# with your cross-attention inside:
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -452,14 +441,14 @@ plots.diagrams.teacher_forcing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the decoder reads the true target once, shifted one position to the right. Below: there is
-# one pass for each word, and each written word (orange) is read in the next pass.
+# **How to read it.** Above: the decoder reads the true target once, shifted one position to the right. Below: there
+# is one pass for each word, and each written word (orange) is read in the next pass.
 #
 # </div>
 #
-# At every position, the decoder is shown the true beginning, not its own, and is asked for the next word: all positions
-# in one pass. This is **[teacher forcing](../../site/glossary.md#teacher-forcing)**, and the reason for the causal
-# mask. Without the shift by one, the model would learn to copy.
+# At every position, the decoder is shown the true beginning, not its own, and is asked for the next word. This is
+# **[teacher forcing](../../site/glossary.md#teacher-forcing)**, and the reason for the causal mask. Without the
+# shift by one, the model would learn to copy.
 
 # %% [markdown]
 # <div class="card">
@@ -552,10 +541,9 @@ check(EncoderDecoder)
 # ## Training: the loss stops far from zero
 #
 # Our model is small: e = 64, four heads, two blocks in each half. A stack of post-norm blocks needs a small rate at
-# the start (lesson 7). So the rate rises linearly for `warmup` steps, then falls with the square root of the step,
-# as in the paper (section 5.3), but is half as large. The final weights are the **average** of the last eight
-# copies, one every 40 steps (section 6.1). Leave `smoothing=0.1` aside until exercise 6. The stop button ends the
-# training early; the cells below then use the model trained so far.
+# the start (lesson 7), so the rate rises linearly for `warmup` steps, then falls with the square root of the step
+# (section 5.3 of the paper; ours is half as large). The final weights are the **average** of the last eight copies,
+# one every 40 steps (section 6.1). Exercise 6 explains `smoothing`.
 
 # %%
 def train(model, steps, losses, copies, batch=64, warmup=400, smoothing=0.1):
@@ -606,14 +594,14 @@ print(f"mean loss of the last 100 steps: {reached:.2f}; as a plain cross-entropy
 # </div>
 #
 # **The loss hardly falls any more, and it is still far from 0.** If it were a plain cross-entropy, the model would
-# be as sure of each token as of a coin toss. Does it know so little? Let it write, and see.
+# be as sure of each token as of a coin toss. Does it know so little?
 
 # %% [markdown]
 # ## Written word by word, the translations are right
 #
-# **Greedy decoding** reads the source once and begins with the start token. It computes the logits at the last
-# position, appends the token with the largest logit, and repeats. A sentence of the batch that has written its stop
-# token is done, and gets padding until all are.
+# Let it write. **Greedy decoding** reads the source once and begins with the start token. It appends the token with
+# the largest logit at the last position, and repeats. A sentence that has written its stop token is done, and gets
+# padding until all are.
 
 # %% [markdown]
 # <div class="card">
@@ -682,8 +670,8 @@ for (english, _), mine in list(zip(test_pairs, said))[:3]:
     print(f"{english}\n    -> {mine}")
 
 # %% [markdown]
-# **The model translates nearly every familiar number without a mistake.** It was not so from the start. Go back to
-# an early copy of its weights, and count single words first, each after the right beginning:
+# **The model translates nearly every familiar number without a mistake.** How much of this did it know early in
+# training? Count single words first, each after the right beginning:
 
 # %%
 @torch.no_grad()
@@ -741,13 +729,14 @@ check.prediction("early_numbers", early_numbers)
 # %% [markdown]
 # ## Why the loss stays above zero (label smoothing)
 #
-# The model is nearly always right, yet its loss stopped far from 0, because the training asked for doubt. **Label
-# smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) asks for less than certainty:
-# the right token should get $1 - \varepsilon$, and the others share the remaining $\varepsilon$, here 0.1. Vaswani
-# et al. report that it makes the model less sure, but improves its translations (section 5.4).
+# A model that is nearly always right has a loss far from 0, because the training asks for doubt. With **label
+# smoothing** ([Szegedy et al., 2016](https://arxiv.org/abs/1512.00567), section 7) the right token should get $1 -
+# \varepsilon$, and the others share the remaining $\varepsilon$, here 0.1. In [the paper of
+# 2017](https://arxiv.org/abs/1706.03762), it makes the model less sure, but improves its translations (section
+# 5.4).
 #
-# We divide ε among the n − 2 tokens that are neither right nor padding. (In the paper of 2016, and in PyTorch's
-# `label_smoothing`, all n tokens share it.) For the target y at one position, the loss is
+# We divide ε among the n − 2 tokens that are neither right nor padding. (In that paper and in PyTorch, all n share
+# it.) For the target y at one position, the loss is
 #
 # $$-(1 - \varepsilon)\,\log p(y) \;-\; \frac{\varepsilon}{n-2} \sum_{x \,\ne\, y,\; x \,\ne\, \text{pad}} \log p(x) ,$$
 #
@@ -844,15 +833,15 @@ check.prediction("surest_logit", surest_logit)
 # %% [markdown]
 # ## It looks crosswise, and needs what it looks at
 #
-# So how does the model find the next word, when the order changes? Every cross-attention of the decoder has a map
-# for each head, (t, s): where the model looked when it wrote each word. It is read with a
-# **[hook](../../site/glossary.md#hook)**, a function that PyTorch calls whenever a layer is called.
+# How does the model find the next word when the order changes? Every cross-attention of the decoder has a map for
+# each head, (t, s). A **[hook](../../site/glossary.md#hook)**, a function that PyTorch calls whenever a layer is
+# called, reads it.
 #
 # A map shows where information *may* come from, not whether it is used ([lesson
 # 8](../08_classifier/08_classifier.ipynb)). So test it: hide one English word from all cross-attentions, and see
-# which German words become less probable. `decode` takes the source for its mask alone, so padding in one place of
-# it hides that place, and the memory stays the same. What is hidden is the word's own place, not every trace of the
-# word: in the encoder, its neighbours have read it.
+# which German words become less probable. `decode` takes the source for its mask alone, so padding in its place
+# hides a word, and the memory stays the same. Traces of the word remain: in the encoder, its neighbours have read
+# it.
 
 # %%
 @torch.no_grad()
@@ -889,7 +878,7 @@ german = "zwei und achtzig tausend drei hundert sieben und vierzig"
 example = ids_of((english, german))
 looks, loses = cross_map(finished, *example), needs(finished, *example)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps side by side. Rows are the German words about to be written, columns the English ones. Left, the weights of the last block's cross-attention: zwei looks at two, achtzig at eighty, sieben at seven, vierzig at forty, so that the dark cells cross twice. Right, how much less probable each German word becomes when one English word is hidden: the same crossing cells, and almost nothing else. und looks at two words and needs only the ten; the stop token looks at several and needs none of them."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps side by side. Rows are the German words about to be written, columns the English ones. Left, the weights of the last block's cross-attention: zwei looks at two, achtzig at eighty, sieben at seven, vierzig at forty, so that the dark cells cross twice. Right, how much less probable each German word becomes when one English word is hidden: the same crossing cells, and few others: drei needs hundred too. und looks at several words and needs the ten most; the stop token looks at several and needs none of them."}}
 rows, columns = german.split() + ["<stop>"], english.split()
 plots.heat_pair(looks, loses.clamp(min=0), (rows, rows), (columns, columns), annotate=False,
                 titles=("looks at", "needs"), scale=1, signed=False,
@@ -904,10 +893,10 @@ plt.show()
 #
 # </div>
 #
-# **Apart from *und* and `<stop>`, each word needs most the English word that it looks at most.** Both maps have the
-# crossing lines of the first figure, though the training data has no such lines. *und* looks at *thousand* too, but
-# needs only the ten, and rightly: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. `<stop>`
-# looks at several words and needs none of them. Is that so in other numbers? Take 300:
+# **Both maps have the crossing lines of the first figure**, though the training data has no such lines. But looking
+# is not needing: `<stop>` looks at several words and needs none of them, and *drei* needs *hundred* too, at which
+# the last block hardly looks. *und* needs the ten most, and rightly: *seven* is *sieben*, but *forty seven* is
+# *sieben **und** vierzig*. Do units and tens cross in other numbers? Take 300:
 
 # %% tags=["hide-input"]
 looked, needed, agree, ten = [], [], [], []
@@ -936,8 +925,8 @@ print(f"of all words but und and <stop>, in all 300,\n"
       f"{percent(agree):>6} need most the word that they look at most")
 
 # %% [markdown]
-# **They agree with the example.** The model was never told which word belongs to which; translating taught it where
-# to look.
+# **Units and tens cross in nearly all of them.** The model was never told which word belongs to which; translating
+# taught it where to look.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -947,9 +936,9 @@ show_player("translator")
 # %% [markdown]
 # ## Has it learned the rule?
 #
-# The familiar numbers were new to the model, but their words had been seen in the same places. The recombined ones
-# have *seventy* before *thousand*. In training, *seventy* stood only among the last three digits; the other tens
-# stood there and before *thousand*.
+# The familiar numbers were new to the model, but it had seen their words in the same places. It has seen *seventy*
+# only among the last three digits, and the other tens there and before *thousand*. The recombined numbers have
+# *seventy* before *thousand*.
 
 # %% [markdown]
 # <div class="card">
@@ -995,17 +984,30 @@ for name, ok in hits.items():
 print()
 for (english, german), mine in wrong[:3]:
     print(f"{english}\n    right: {german}\n    model: {mine}")
-parts = [mine.split("tausend") for _, mine in wrong]
-moved = sum("siebzig" in part[-1] and "siebzig" not in part[0] for part in parts)
-print(f"\nmistakes with siebzig, but only after tausend: {moved} of {len(wrong)}")
-print(f"mistakes that the model finds more probable than the right translation: "
-      f"{(own > true).sum().item()} of {len(wrong)}")
+
+def way_out(german, mine):
+    """What a mistake does with the siebzig that should come before tausend."""
+    (before, place, after), last = mine.partition("tausend"), german.partition("tausend")[2]
+    tens = {word for word in before.split() if word.endswith(("zig", "ßig"))}
+    if not place or "siebzig" in tens:
+        return "another mistake"
+    if tens:
+        return "another ten before tausend"
+    moved = after.count("siebzig") > last.count("siebzig")
+    return "no ten before tausend, siebzig after it" if moved else "no ten before tausend"
+
+ways = [way_out(german, mine) for (_, german), mine in wrong]
+print(f"\n{len(wrong)} mistakes, of which")
+for way in sorted(set(ways)):
+    print(f"{ways.count(way):>5} have {way}")
+print(f"{(own > true).sum().item():>5} are more probable to the model than the right translation")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The first two rows are familiar numbers, the third the recombined ones; below them, the first
-# three mistakes. One ten kept back, one training.
+# **How to read it.** The first two rows are familiar numbers, the third the recombined ones; below, the first three
+# mistakes, and what all of them do. One ten kept back, one training. A *siebzig* that belongs to the last three
+# digits is not counted.
 #
 # </div>
 
@@ -1013,11 +1015,10 @@ print(f"mistakes that the model finds more probable than the right translation: 
 check.prediction("new_place", new_place)
 
 # %% [markdown]
-# **The model has not learned the rule that its score on familiar numbers suggests.** It handles *seventy* in the
-# old place and other tens in the new one, but rarely *seventy* in the new one. Most mistakes move *siebzig* behind
-# *tausend*, where it stood in training; others write another ten, or drop it. A test set that is drawn like the
-# training set cannot show this. ([Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) test recurrent
-# translators in this way.)
+# **The model has not learned the rule that its score on familiar numbers suggests.** It translates *seventy* in the
+# old place, and other tens in the new one, but hardly ever *seventy* in the new one. There it mostly writes no ten
+# at all, and often *siebzig* after *tausend* instead. A test set that is drawn like the training set cannot show
+# this. ([Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) test recurrent translators in this way.)
 #
 # No better search can help: in all of these mistakes the model finds its own translation more probable than the
 # right one. That is a **model error**. In a **search error** a more probable translation is missed.
@@ -1140,7 +1141,7 @@ def search_steps(model, source, width, dropped=2):
         steps.append(step)
     return steps
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A tree of ten columns, one for each step of the search, with a word and a score at each node. Solid lines join the three beginnings kept at each step, dotted lines lead to dropped ones. The thick line to the result begins at the top, falls to the third row and ends in the second: the best beginning of the middle steps does not win."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A tree with a column for each step of the search, and a word and a score at each node. Solid lines join the three beginnings kept at each step, dotted lines lead to dropped ones. The thick line to the result runs below the top row in the middle steps: the beginning that is best there does not win."}}
 shown, some = test_pairs[0], test_pairs[:60]
 for pair, hit in zip(some, exact(translate(early, some), some)):
     ids = beam_search(early, ids_of(pair)[0], START, STOP, 20, 3)
@@ -1161,18 +1162,18 @@ print(f"{shown[0]}  ->  {shown[1]}; greedily: {translate(early, [shown])[0]}")
 #
 # </div>
 #
-# **A beginning that is not the best now can be the best later.** Greedy decoding writes the top row; beam search
-# finds a translation that is more probable.
+# **A beginning that is not the best now can be the best later.** Greedy decoding makes a search error here, and
+# beam search avoids it.
 #
-# Does this pay? Multi30k ([Elliott et al., 2016](https://arxiv.org/abs/1605.00459)) has 29,000 English descriptions
-# of photographs with German translations by people, and 1,000 more for testing. The run below is **recorded**. The
-# architecture is yours with changes: e = 256, pre-norm, dropout, pieces of words as in lesson 11, one table of
-# vectors for both languages and the output layer, and another optimiser.
+# Does this pay on real sentences? Multi30k ([Elliott et al., 2016](https://arxiv.org/abs/1605.00459)) has 29,000
+# English descriptions of photographs with German translations by people, and 1,000 more for testing. The run below
+# is **recorded**. Its model differs from yours: e = 256, pre-norm, dropout, one table of vectors for both languages
+# and the output layer, another optimiser, and pieces of words as tokens.
 #
 # The score is **[BLEU](../../site/glossary.md#bleu)** ([Papineni et al.,
-# 2002](https://aclanthology.org/P02-1040/)), from 0 to 100: the share of a translation's **n-grams**, runs of
-# words, that the reference has too, taken for one, two, three and four words and averaged (by a geometric mean),
-# with a penalty for translations that are too short.
+# 2002](https://aclanthology.org/P02-1040/)), from 0 to 100. It is the share of a translation's **n-grams**, runs of
+# one to four words, that the human translation has too (a geometric mean of four shares), with a penalty for
+# translations that are too short.
 
 # %% tags=["hide-input"]
 run = recorded("multi30k")
@@ -1199,31 +1200,32 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 #
 # </div>
 #
-# **Five beams gain more than one BLEU over greedy decoding**, with the same model on the same sentences. That
-# search divides each score by a number that grows with the length, because a sum of logarithms favours short
-# sentences ([Y. Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7).
+# **Five beams gain more than one BLEU over greedy decoding**, with the same model on the same sentences. (That
+# search also divides each score by a number that grows with the length, because a sum of logarithms favours short
+# sentences; [Y. Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7.)
 #
-# Compare the scores with the sense. The Boston Terrier has become a boy, at 33.2. The men on the muddy field get
-# 13.9 for a translation with a single wrong article. BLEU compares words and cannot tell which of them matter.
+# BLEU compares words and cannot tell which of them matter. The Boston Terrier has become a boy, and gets a higher
+# score than the men on the muddy field, whose translation has a single wrong article.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can build the transformer of 2017, train it with teacher forcing and smoothed labels, write with it greedily
-# or with several beams, and test what a translation depends on. And you can say **how a network writes in another
-# order than it reads, and what it has learned**:
+# You can build, train and test the transformer of 2017, and write with it in two ways. And you can say **how a
+# network writes in another order than it reads, and what it has learned**:
 #
-# - The encoder reads the whole source first. At each word it writes, cross-attention can then look at any of it.
-# - Ours was trained on pairs alone. It translates nearly every familiar number, and it crosses units and tens both
-#   in what it looks at and in what it needs.
+# - The encoder reads the whole source first. For each word that the decoder writes, cross-attention can then look
+#   at any part of it.
+# - Ours was trained on pairs alone. It translates nearly every familiar number, and crosses units and tens in what
+#   it looks at and in what it needs.
 # - It has not learned the rule: with a known word in a new place it nearly always fails, and no search can repair
-#   that.
-# - A search can repair search errors. On real sentences, five beams score higher than greedy decoding.
+#   those mistakes.
+# - Where greedy decoding misses a more probable translation, beam search can find it. In the recorded run on real
+#   sentences, five beams get a higher BLEU.
 #
 # **Two questions to think about**
 #
-# <details><summary>1. Each step of greedy decoding sends everything written so far through the decoder again. What
-# could be kept between steps?</summary>
+# <details><summary>1. Each step of greedy decoding sends all that is written through the decoder again. What could be
+# kept between steps?</summary>
 #
 # All keys and values: a position looks only backwards, so they do not change when more is written. Lesson 12 keeps
 # them.
