@@ -129,13 +129,14 @@ def exact(said, pairs):
 
 right = exact([word_for_word(english) for english, _ in test_pairs], test_pairs)
 print(f"forty seven  ->  {word_for_word('forty seven')}")
-print(f"word for word, {sum(right) / len(right):.1%} of {len(right)} familiar numbers are right")
+print(f"word for word, {sum(right) / len(right):.1%} of {len(right)} familiar numbers "
+      f"are right")
 
 # %% [markdown]
-# **Fewer than one number in five is right.** The classic translator reads the whole source before it writes. It has
-# two parts: an **[encoder](../../site/glossary.md#encoder)**, which reads the source, and a
-# **[decoder](../../site/glossary.md#decoder)**, which writes the target word by word. Before 2017 both were mostly
-# recurrent ([lesson 13](../13_before_transformers/13_before_transformers.ipynb)); [Vaswani et al.
+# **Fewer than one number in five is right.** The classic neural translator reads the whole source before it writes.
+# An **[encoder](../../site/glossary.md#encoder)** reads, and a **[decoder](../../site/glossary.md#decoder)** writes
+# word by word. Before 2017 both were mostly recurrent ([lesson
+# 13](../13_before_transformers/13_before_transformers.ipynb)); [Vaswani et al.
 # (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence.
 #
 # Sentences of different lengths are padded. Each target is put between a start token, which the decoder begins
@@ -169,9 +170,8 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 # | the target | the target | the target's padding and everything to come | (b, t, t) |
 # | the target | the source | the source's padding | (b, 1, s) |
 #
-# True means "may look", as in lesson 5. A mask hides columns, never rows: padding may look, because no word and no
-# loss reads what it sees. So all rows of the first and the third mask are the same, and one row is enough: it
-# broadcasts.
+# True means "may look", as in lesson 5. A mask hides columns, never rows: what padding sees is read by no word and
+# enters no loss. So the rows of the first and third mask are all the same, and one is enough: it broadcasts.
 
 # %% [markdown]
 # <div class="card">
@@ -248,9 +248,9 @@ plt.show()
 # %% [markdown]
 # ## Cross-attention asks the source
 #
-# A decoder that is about to write a word has a question: which English words matter now?
-# **[Cross-attention](../../site/glossary.md#cross-attention)** gets its queries from the target $x$, of shape (b,
-# t, e), and its keys and values from the encoder's output for the source, the **memory** $M$, of shape (b, s, e):
+# Which English words matter for the next German one? **[Cross-attention](../../site/glossary.md#cross-attention)**
+# gets its queries from the target $x$, of shape (b, t, e), and its keys and values from the encoder's output for
+# the source, the **memory** $M$, of shape (b, s, e):
 #
 # $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v,
 # \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
@@ -409,6 +409,8 @@ print("the same as PyTorch's block:", same)
 
 # %% [markdown]
 # ## One pass trains every position
+#
+# This is the whole model, with the three attentions and their masks:
 
 # %%
 plots.diagrams.encoder_decoder_flow()
@@ -712,7 +714,8 @@ print(f"{'':22}{'words':>7}{'numbers':>9}{'3 digits':>10}{'6 digits':>10}")
 for name, one in {"after 160 steps": early, "at the end, averaged": finished}.items():
     whole = torch.tensor(exact(translate(one, test_pairs), test_pairs)).float()
     long = [whole[torch.tensor([len(str(k)) == d for k in numbers])].mean() for d in (3, 6)]
-    print(f"{name:22}{words_right(one):7.0%}{whole.mean():9.1%}{long[0]:10.0%}{long[1]:10.0%}")
+    print(f"{name:22}{words_right(one):7.0%}{whole.mean():9.1%}"
+          f"{long[0]:10.0%}{long[1]:10.0%}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -735,8 +738,8 @@ check.prediction("early_numbers", early_numbers)
 # 2017](https://arxiv.org/abs/1706.03762), it makes the model less sure, but improves its translations (section
 # 5.4).
 #
-# We divide ε among the n − 2 tokens that are neither right nor padding. (In that paper and in PyTorch, all n share
-# it.) For the target y at one position, the loss is
+# We divide ε among the n − 2 tokens that are neither right nor padding. (In the paper of 2016 and in PyTorch, all n
+# share it.) For the target y at one position, the loss is
 #
 # $$-(1 - \varepsilon)\,\log p(y) \;-\; \frac{\varepsilon}{n-2} \sum_{x \,\ne\, y,\; x \,\ne\, \text{pad}} \log p(x) ,$$
 #
@@ -831,11 +834,10 @@ check.prediction("surest_logit", surest_logit)
 # hundred steps a model is almost certain of every word.
 
 # %% [markdown]
-# ## It looks crosswise, and needs what it looks at
+# ## Units and tens cross, in what it looks at and in what it needs
 #
-# How does the model find the next word when the order changes? Every cross-attention of the decoder has a map for
-# each head, (t, s). A **[hook](../../site/glossary.md#hook)**, a function that PyTorch calls whenever a layer is
-# called, reads it.
+# How does the model find its words when the order changes? Every cross-attention has a map for each head, (t, s). A
+# **[hook](../../site/glossary.md#hook)**, a function that PyTorch calls whenever a layer is called, reads it.
 #
 # A map shows where information *may* come from, not whether it is used ([lesson
 # 8](../08_classifier/08_classifier.ipynb)). So test it: hide one English word from all cross-attentions, and see
@@ -893,10 +895,10 @@ plt.show()
 #
 # </div>
 #
-# **Both maps have the crossing lines of the first figure**, though the training data has no such lines. But looking
-# is not needing: `<stop>` looks at several words and needs none of them, and *drei* needs *hundred* too, at which
-# the last block hardly looks. *und* needs the ten most, and rightly: *seven* is *sieben*, but *forty seven* is
-# *sieben **und** vierzig*. Do units and tens cross in other numbers? Take 300:
+# **Both maps have the crossing lines of the first figure**, though the training data has no such lines. *und* needs
+# the ten most, and rightly: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. But looking is not
+# needing: `<stop>` looks at several words and needs none, and *drei* needs *hundred*, at which the last block
+# hardly looks. Take 300 more numbers:
 
 # %% tags=["hide-input"]
 looked, needed, agree, ten = [], [], [], []
@@ -936,9 +938,8 @@ show_player("translator")
 # %% [markdown]
 # ## Has it learned the rule?
 #
-# The familiar numbers were new to the model, but it had seen their words in the same places. It has seen *seventy*
-# only among the last three digits, and the other tens there and before *thousand*. The recombined numbers have
-# *seventy* before *thousand*.
+# In training, *seventy* stood only among the last three digits, and the other tens stood there and before
+# *thousand*. The recombined numbers have *seventy* before *thousand*. All their words are known.
 
 # %% [markdown]
 # <div class="card">
@@ -975,8 +976,9 @@ own = log_probabilities(finished, [(english, mine) for (english, _), mine in wro
 true = log_probabilities(finished, [pair for pair, _ in wrong])
 
 # %% tags=["hide-input"]
-hits = {"another ten before thousand": [r for r, k in zip(right, numbers) if k // 10_000 % 10 > 1],
-        "seventy, not before thousand": [r for r, k in zip(right, numbers) if k // 10 % 10 == 7],
+known = list(zip(right, numbers))
+hits = {"another ten before thousand": [ok for ok, k in known if k // 10_000 % 10 > 1],
+        "seventy, not before thousand": [ok for ok, k in known if k // 10 % 10 == 7],
         "seventy before thousand": exact(said, new_pairs)}
 print(f"{'':30}{'numbers':>9}{'exact match':>13}")
 for name, ok in hits.items():
@@ -1000,7 +1002,7 @@ ways = [way_out(german, mine) for (_, german), mine in wrong]
 print(f"\n{len(wrong)} mistakes, of which")
 for way in sorted(set(ways)):
     print(f"{ways.count(way):>5} have {way}")
-print(f"{(own > true).sum().item():>5} are more probable to the model than the right translation")
+print(f"{(own > true).sum().item():>5} are more probable to the model than what is right")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -1018,10 +1020,10 @@ check.prediction("new_place", new_place)
 # **The model has not learned the rule that its score on familiar numbers suggests.** It translates *seventy* in the
 # old place, and other tens in the new one, but hardly ever *seventy* in the new one. There it mostly writes no ten
 # at all, and often *siebzig* after *tausend* instead. A test set that is drawn like the training set cannot show
-# this. ([Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) test recurrent translators in this way.)
+# this. (So [Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) tested recurrent networks.)
 #
-# No better search can help: in all of these mistakes the model finds its own translation more probable than the
-# right one. That is a **model error**. In a **search error** a more probable translation is missed.
+# No better search can help: the model finds each of these mistakes more probable than the right translation. That
+# is a **model error**. In a **search error** a more probable translation is missed.
 
 # %% [markdown]
 # ## On real sentences, a wider search pays
@@ -1168,7 +1170,7 @@ print(f"{shown[0]}  ->  {shown[1]}; greedily: {translate(early, [shown])[0]}")
 # Does this pay on real sentences? Multi30k ([Elliott et al., 2016](https://arxiv.org/abs/1605.00459)) has 29,000
 # English descriptions of photographs with German translations by people, and 1,000 more for testing. The run below
 # is **recorded**. Its model differs from yours: e = 256, pre-norm, dropout, one table of vectors for both languages
-# and the output layer, another optimiser, and pieces of words as tokens.
+# and the output layer, another optimiser, and tokens that are pieces of words.
 #
 # The score is **[BLEU](../../site/glossary.md#bleu)** ([Papineni et al.,
 # 2002](https://aclanthology.org/P02-1040/)), from 0 to 100. It is the share of a translation's **n-grams**, runs of
@@ -1201,8 +1203,8 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 # </div>
 #
 # **Five beams gain more than one BLEU over greedy decoding**, with the same model on the same sentences. (That
-# search also divides each score by a number that grows with the length, because a sum of logarithms favours short
-# sentences; [Y. Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7.)
+# search also corrects for length, since a sum of logarithms favours short sentences; [Y. Wu et al.,
+# 2016](https://arxiv.org/abs/1609.08144), section 7.)
 #
 # BLEU compares words and cannot tell which of them matter. The Boston Terrier has become a boy, and gets a higher
 # score than the men on the muddy field, whose translation has a single wrong article.
@@ -1222,16 +1224,9 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 # - Where greedy decoding misses a more probable translation, beam search can find it. In the recorded run on real
 #   sentences, five beams get a higher BLEU.
 #
-# **Two questions to think about**
+# **A question to think about**
 #
-# <details><summary>1. Each step of greedy decoding sends all that is written through the decoder again. What could be
-# kept between steps?</summary>
-#
-# All keys and values: a position looks only backwards, so they do not change when more is written. Lesson 12 keeps
-# them.
-#
-# </details>
-# <details><summary>2. With width 100, beam search finds a translation that is more probable to the model than the one
+# <details><summary>With width 100, beam search finds a translation that is more probable to the model than the one
 # found with width 4, but worse. Is the search to blame, or the model?</summary>
 #
 # The model is: the search did its job better. [Stahlberg and Byrne (2019)](https://arxiv.org/abs/1908.10090) searched

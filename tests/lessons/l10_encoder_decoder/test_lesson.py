@@ -407,7 +407,7 @@ def test_the_stored_lesson_fails_on_recombined_numbers_and_no_search_can_mend_it
     for known in ("another ten before thousand", "seventy, not before thousand"):
         assert float(re.search(known + r" +\d+ +([\d.]+)%", text)[1]) > 97
     wrong = int(re.search(r"(\d+) mistakes, of which", text)[1])
-    worse = int(re.search(r"(\d+) are more probable to the model than the right translation", text)[1])
+    worse = int(re.search(r"(\d+) are more probable to the model than what is right", text)[1])
     ways = {way: int(many) for many, way in re.findall(r"^ +(\d+) have (.+)$", text, re.MULTILINE)}
     assert worse == wrong == sum(ways.values()) and len(ways) >= 3
     told = ("another ten before tausend", "no ten before tausend", "no ten before tausend, siebzig after it")
