@@ -84,8 +84,7 @@ plt.show()
 # split into their parts. The model trains on eleven thousand numbers. Others test it, in two sets:
 #
 # - **familiar** numbers are new, but similar numbers were in the training set;
-# - **recombined** numbers have *seventy* before *thousand*, as in *seventy one thousand and five*. No training
-#   number does.
+# - **recombined** numbers have *seventy* before *thousand*. No training number does.
 
 # %% tags=["nbval-check-output"]
 def recombined(pair):
@@ -419,8 +418,7 @@ plots.diagrams.encoder_decoder_flow()
 # <div class="figure-caption">
 #
 # **How to read it.** The encoder is on the left, the decoder on the right, each with its shapes. The small squares
-# are the masks: a filled cell may be looked at. The memory goes into every block of the decoder, as keys and
-# values.
+# are the masks: a filled cell may be looked at.
 #
 # </div>
 #
@@ -450,7 +448,7 @@ plots.diagrams.teacher_forcing()
 #
 # At every position, the decoder is shown the true beginning, not its own, and is asked for the next word. This is
 # **[teacher forcing](../../site/glossary.md#teacher-forcing)**, and the reason for the causal mask. Without the
-# shift by one, the model would learn to copy.
+# shift, the model would learn to copy.
 
 # %% [markdown]
 # <div class="card">
@@ -1206,14 +1204,14 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 # search also corrects for length, since a sum of logarithms favours short sentences; [Y. Wu et al.,
 # 2016](https://arxiv.org/abs/1609.08144), section 7.)
 #
-# BLEU compares words and cannot tell which of them matter. The Boston Terrier has become a boy, and gets a higher
-# score than the men on the muddy field, whose translation has a single wrong article.
+# BLEU compares words and cannot tell which of them matter. The Boston Terrier that became a boy gets a higher score
+# than the muddy field with its single wrong article.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can build, train and test the transformer of 2017, and write with it in two ways. And you can say **how a
-# network writes in another order than it reads, and what it has learned**:
+# You can build and train the transformer of 2017, and write with it in two ways. And you can say **how a network
+# writes in another order than it reads, and what it has learned**:
 #
 # - The encoder reads the whole source first. For each word that the decoder writes, cross-attention can then look
 #   at any part of it.
@@ -1224,6 +1222,8 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 # - Where greedy decoding misses a more probable translation, beam search can find it. In the recorded run on real
 #   sentences, five beams get a higher BLEU.
 #
+# The real sentences were read and written in pieces of words. Lesson 11 learns such pieces from a text.
+#
 # **A question to think about**
 #
 # <details><summary>With width 100, beam search finds a translation that is more probable to the model than the one
@@ -1233,8 +1233,6 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 # exactly, and for more than half of their sentences the most probable translation was the empty one.
 #
 # </details>
-#
-# The real sentences were read and written in pieces of words. Lesson 11 learns such pieces from a text.
 #
 # **Further reading**
 #
