@@ -1215,9 +1215,9 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 #
 # - The encoder reads the whole source first. For each word that the decoder writes, cross-attention can then look
 #   at any part of it.
-# - Ours was trained on pairs alone. It translates nearly every familiar number, and crosses units and tens in what
-#   it looks at and in what it needs.
-# - It has not learned the rule: with a known word in a new place it nearly always fails, and no search can repair
+# - Ours was trained once, on pairs alone. It translates nearly every familiar number, and crosses units and tens in
+#   what it looks at and in what it needs.
+# - It has not learned the rule: with *seventy* in a new place it nearly always fails, and no search can repair
 #   those mistakes.
 # - Where greedy decoding misses a more probable translation, beam search can find it. In the recorded run on real
 #   sentences, five beams get a higher BLEU.
