@@ -679,7 +679,7 @@ def started(scores_of, large):
     if large:
         for layer in (to_queries, to_keys):
             torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    x = 0.1 * model.positions(model.tokens(windows))    # training shrinks them so at its start
+    x = 0.1 * model.positions(model.tokens(windows))    # as training shrinks them
     rows = torch.softmax(scores_of(to_queries(x[:, -1:]), to_keys(x)), dim=-1)
     return model, attention_entropy(rows).mean().item()
 

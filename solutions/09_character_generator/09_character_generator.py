@@ -752,7 +752,8 @@ by_table = torch.tensor([-math.log2(p[4]) for p in asked[:len(part) - 1]])
 print(f"the table of order 4:        {by_table.mean():.3f} bits per byte")
 first = part[:-1] == 32    # the byte before is a space
 for name, bits in (("transformer", by_model), ("table", by_table)):
-    print(f"{name:12} after a space {bits[first].mean():.2f}, elsewhere {bits[~first].mean():.2f}")
+    print(f"{name:12} after a space {bits[first].mean():.2f}, "
+          f"elsewhere {bits[~first].mean():.2f}")
 
 # %% [markdown]
 # **The verdict stays, but the two differ in where they are good.** In our run the transformer is ahead on the bytes

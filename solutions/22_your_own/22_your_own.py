@@ -21,7 +21,7 @@
 # |---|---|
 # | **You will build** | a whole transformer in one cell, a mixture of models and its weights, and a model to hand in; one of them you fix |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
-# | **It takes** | about 85 minutes: four exercises, 13 points, and two predictions |
+# | **It takes** | about 90 minutes: four exercises, 13 points, and two predictions |
 # | **It computes** | for half a minute in one cell, seconds in the others |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, n
@@ -362,8 +362,10 @@ figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="compressed")
 kilobytes = [len(save(each)) / 1000 for each in tables]
 ax.plot(kilobytes, by_size, marker="o", markersize=3, label="tables of n-grams")
 larger = len(save(to_int8(ByteTransformer().state_dict()))) / 1000
-ax.plot(larger, recorded["a small transformer"], "s", label="a transformer, trained for minutes")
-ax.plot(LARGEST / 1000, recorded["the course's best"], "D", label="table, cache and that transformer, mixed")
+ax.plot(larger, recorded["a small transformer"], "s",
+        label="a transformer, trained for minutes")
+ax.plot(LARGEST / 1000, recorded["the course's best"], "D",
+        label="table, cache and that transformer, mixed")
 ax.axhline(scores["xz after the training part"], linestyle="--", color="gray",
            label="xz after the training part")
 ax.set(xlabel="size of the model, kB", ylabel="bits per byte at home", ylim=(1.5, None),
@@ -432,7 +434,8 @@ half = len(targets) // 2
 first, second = (slice(half), targets[:half]), (slice(half, None), targets[half:])
 on_home = right(two[:, first[0]], first[1])
 print("weights fitted on        table  cache   bits per byte, second half of home")
-for name, given in (("the training part", right(own, after)), ("first half of home", on_home)):
+for name, given in (("the training part", right(own, after)),
+                    ("first half of home", on_home)):
     fitted = mixture_weights(given, 50)
     score = bits(mix(two[:, second[0]], fitted), second[1])
     print(f"{name:23} {fitted[0]:6.2f} {fitted[1]:6.2f}   {score:.2f}")

@@ -76,7 +76,8 @@ def test_memory_grows_with_the_square_and_time_no_less():
 
 
 def test_both_halves_of_the_strided_pattern_connect_everything():
-    found = dict(re.findall(r"^ *(.+): two layers connect +([\d,]+) of 1,176", printed(SOURCE, "drawn = {"), flags=re.M))
+    text = printed(SOURCE, "drawn = {")
+    found = dict(re.findall(r"^ *(.+): two layers connect +([\d,]+) of 1,176", text, flags=re.M))
     found = {name: int(count.replace(",", "")) for name, count in found.items()}
     assert found["strided, both halves"] == 48 * 49 // 2
     assert found["the stride alone"] == sum(i // 6 + 1 for i in range(48))  # what one layer of it connects
