@@ -63,7 +63,7 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Word for word is not enough
 #
-# **German says the units before the tens**, before *thousand* and again at the end:
+# **German says the units before the tens**, both in the thousands and in the last three digits:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The words of eighty two thousand three hundred and forty seven above, those of zwei und achtzig tausend drei hundert sieben und vierzig below, with lines between words of the same meaning. The lines from eighty to achtzig and from two to zwei cross each other, and so do those from forty to vierzig and from seven to sieben; the other lines do not cross."}}
 english = "eighty two thousand three hundred and forty seven".split()
@@ -177,10 +177,10 @@ test_source = as_ids([pair[0] for pair in test_pairs], ENGLISH)
 #
 # **Exercise 1 · `make_masks`** &nbsp; fix · ★★☆ · 6 minutes · 3 points
 #
-# The code in the cell runs, its masks have the right shapes, and a model can learn to translate with them. Even so, one
-# of the three masks is not what the table requires. Fix it. `causal_mask(t, device)` of lesson 5 is (t, t), True on and
-# below the diagonal. The id of the padding is an argument; it need not be 0. Padding may come after the words, before
-# them or between them. Do not call `finished_masks` here.
+# The code in the cell runs, its masks have the right shapes, and a model can learn to translate with them. Even so,
+# one of the three masks is not what the table requires. Fix it. `causal_mask(t, device)` of lesson 5 is (t, t), True
+# on and below the diagonal. The id of the padding is an argument; it need not be 0. Padding may come after the words,
+# before them or between them. Do not call `finished_masks` here.
 #
 # <details><summary>Hint 1: other sentences</summary>
 #
@@ -247,9 +247,10 @@ plt.show()
 # %% [markdown]
 # ## Cross-attention asks the source
 #
-# Which English words matter for the next German one? **[Cross-attention](../../site/glossary.md#cross-attention)**
-# gets its queries from the target $x$, of shape (b, t, e), and its keys and values from the encoder's output for
-# the source, the **memory** $M$, of shape (b, s, e):
+# Which English words matter for the next German one? Self-attention cannot ask: its queries, keys and values come
+# from one sequence. **[Cross-attention](../../site/glossary.md#cross-attention)** gets its queries from the target
+# $x$, of shape (b, t, e), and its keys and values from the encoder's output for the source, the **memory** $M$, of
+# shape (b, s, e):
 #
 # $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v,
 # \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
@@ -262,9 +263,9 @@ plt.show()
 # **Exercise 2 · `CrossAttention`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Write `forward`, and leave `__init__` as it is. `split_heads(x, h)` and `merge_heads(x)` are those of lesson 4. You
-# may call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask has the same meaning as ours and has to
-# broadcast against (b, h, t, s). Do not call `nn.MultiheadAttention` or the finished cross-attention here. The mask may
-# hide any positions of a sentence but leaves at least one, or it is None.
+# may call `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`, whose mask has the same meaning as ours and has
+# to broadcast against (b, h, t, s). Do not call `nn.MultiheadAttention` or the finished cross-attention here. The
+# mask may hide any positions of a sentence but leaves at least one, or it is None.
 #
 # <details><summary>Hint 1: queries, keys, values</summary>
 #
@@ -273,9 +274,9 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: a mask for all heads</summary>
 #
-# Take two sentences, three heads, one target position and four source positions. The scores are (2, 3, 1, 4), the mask
-# is (2, 1, 4). Broadcasting compares the shapes from the right, so the 2 of the mask meets the 3 of the heads. Where
-# does the mask need another axis? And what happens to a mask that is None?
+# Take two sentences, three heads, one target position and four source positions. The scores are (2, 3, 1, 4), the
+# mask is (2, 1, 4). Broadcasting compares the shapes from the right, so the 2 of the mask meets the 3 of the heads.
+# Where does the mask need another axis? And what happens to a mask that is None?
 #
 # </details>
 # </div>
@@ -328,9 +329,9 @@ check(CrossAttention)
 #
 # **Exercise 3 · `DecoderBlock`** &nbsp; ★☆☆ · 8 minutes · 4 points
 #
-# Write `forward`, and leave `__init__` as it is. The layers are given: `SelfAttention`, called as `layer(x, mask)`, the
-# finished cross-attention, called as `layer(x, memory, mask)`, and the rest of lesson 7. Do not call the finished block
-# or `nn.TransformerDecoderLayer` here; PyTorch's block comes after the check. Either mask may be None.
+# Write `forward`, and leave `__init__` as it is. The layers are given: `SelfAttention`, called as `layer(x, mask)`,
+# the finished cross-attention, called as `layer(x, memory, mask)`, and the rest of lesson 7. Do not call the finished
+# block or `nn.TransformerDecoderLayer` here; PyTorch's block comes after the check. Either mask may be None.
 #
 # <details><summary>Hint 1: three lines</summary>
 #
@@ -457,14 +458,15 @@ plots.diagrams.teacher_forcing()
 #
 # Write `encode`, `decode` and `loss`, and leave `__init__` and `embed` as they are. `finished_masks(source, target,
 # pad)` returns the same as your `make_masks`. `finished_loss(logits, targets, smoothing, pad)` is the mean
-# cross-entropy of the targets that are not padding; pass on to it the argument `smoothing` of `loss`, which exercise 6
-# explains. `loss` calls your `encode` and `decode`, and `decode` uses the memory that it is given. Do not call
+# cross-entropy of the targets that are not padding; pass on to it the argument `smoothing` of `loss`, which exercise
+# 6 explains. `loss` calls your `encode` and `decode`, and `decode` uses the memory that it is given. Do not call
 # `FinishedModel` or `nn.Transformer` here.
 #
 # <details><summary>Hint 1: encode and decode</summary>
 #
-# Embed with the right table, then call the right blocks. Encoder blocks are called as `block(x, mask)`, decoder blocks
-# as `block(x, memory, self_mask, cross_mask)`. The encoder's mask hides the source's padding and needs no target.
+# Embed with the right table, then call the right blocks. Encoder blocks are called as `block(x, mask)`, decoder
+# blocks as `block(x, memory, self_mask, cross_mask)`. The encoder's mask hides the source's padding and needs no
+# target.
 #
 # </details>
 # <details><summary>Hint 2: a sentence of three tokens</summary>
@@ -542,8 +544,8 @@ check(EncoderDecoder)
 #
 # Our model is small: e = 64, four heads, two blocks in each half. A stack of post-norm blocks needs a small rate at
 # the start (lesson 7), so the rate rises linearly for `warmup` steps, then falls with the square root of the step
-# (section 5.3 of the paper; ours is half as large). The final weights are the **average** of the last eight copies,
-# one every 40 steps (section 6.1). Exercise 6 explains `smoothing`.
+# (section 5.3 of the paper; ours is half of what its formula gives). The final weights are the **average** of the
+# last eight copies, one every 40 steps (section 6.1). Exercise 6 explains `smoothing`.
 
 # %%
 def train(model, steps, losses, copies, batch=64, warmup=400, smoothing=0.1):
@@ -608,9 +610,9 @@ print(f"mean loss of the last 100 steps: {reached:.2f}; as a plain cross-entropy
 #
 # **Exercise 5 · `greedy_decode`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
-# Write it with `model.encode(source)`, which must be called exactly **once**, and
-# `model.decode(written, memory, source)`. The returned ids are int64. Start and stop may be one id. The line above the
-# function switches dropout and gradients off.
+# Write it with `model.encode(source)`, which must be called exactly **once**, and `model.decode(written, memory,
+# source)`. The returned ids are int64. Start and stop may be one id. The line above the function switches dropout and
+# gradients off.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
@@ -620,10 +622,10 @@ print(f"mean loss of the last 100 steps: {reached:.2f}; as a plain cross-entropy
 # </details>
 # <details><summary>Hint 2: two sentences</summary>
 #
-# Padding is 0, stop is 2. In step 1 they write 5 and 7, in step 2 they write 2 and 4: the first one is done. In step 3
-# the first sentence gets 0, whatever its logits are, and the second one writes 2. Both are done, so there is no step 4.
-# The result is [[5, 2, 0], [7, 4, 2]]. Booleans (b, 1) can record which sentences are done; when in the step do they
-# change?
+# Padding is 0, stop is 2. In step 1 they write 5 and 7, in step 2 they write 2 and 4: the first one is done. In step
+# 3 the first sentence gets 0, whatever its logits are, and the second one writes 2. Both are done, so there is no
+# step 4. The result is [[5, 2, 0], [7, 4, 2]]. Booleans (b, 1) can record which sentences are done; when in the step
+# do they change?
 #
 # </details>
 # </div>
@@ -748,9 +750,9 @@ check.prediction("early_numbers", early_numbers)
 #
 # **Exercise 6 · `smoothed_loss`** &nbsp; ★★★ · 12 minutes · 4 points
 #
-# Write the loss from the logits. Here p is the softmax over all n tokens, including padding. The loss must stay finite
-# when logits differ by hundreds, for every smoothing from 0 to 1, and padding may come between words. Do not call
-# `finished_loss` here.
+# Write the loss from the logits. Here p is the softmax over all n tokens, including padding. The loss must stay
+# finite when logits differ by hundreds, for every smoothing from 0 to 1, and padding may come between words. Do not
+# call `finished_loss` here.
 #
 # <details><summary>Hint 1: logarithms without probabilities</summary>
 #
@@ -828,7 +830,7 @@ check.prediction("surest_logit", surest_logit)
 # %% [markdown]
 # **The flat end of the curve is no sign of ignorance.** With smoothing, the best probability is 0.9, and more
 # certainty increases the loss. Its minimum is the entropy of the smoothed targets, 0.675 here, and the training
-# came close to that. [Measured further](../../site/further.md#lesson-10) takes the smoothing away, and within a
+# came close to that. [Measured further](../../site/further.md#lesson-10) trains on without smoothing, and within a
 # hundred steps a model is almost certain of every word.
 
 # %% [markdown]
@@ -839,9 +841,9 @@ check.prediction("surest_logit", surest_logit)
 #
 # A map shows where information *may* come from, not whether it is used ([lesson
 # 8](../08_classifier/08_classifier.ipynb)). So test it: hide one English word from all cross-attentions, and see
-# which German words become less probable. `decode` takes the source for its mask alone, so padding in its place
-# hides a word, and the memory stays the same. Traces of the word remain: in the encoder, its neighbours have read
-# it.
+# which German words become less probable. `decode` takes the source for its mask alone, so padding in place of one
+# English word hides that word, and the memory stays the same. Traces of the word remain: in the encoder, its
+# neighbours have read it.
 
 # %%
 @torch.no_grad()
@@ -925,8 +927,8 @@ print(f"of all words but und and <stop>, in all 300,\n"
       f"{percent(agree):>6} need most the word that they look at most")
 
 # %% [markdown]
-# **Units and tens cross in nearly all of them.** The model was never told which word belongs to which; translating
-# taught it where to look.
+# **Units and tens cross in practically all of them.** The model was never told which word belongs to which;
+# translating taught it where to look.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -1016,9 +1018,10 @@ check.prediction("new_place", new_place)
 
 # %% [markdown]
 # **The model has not learned the rule that its score on familiar numbers suggests.** It translates *seventy* in the
-# old place, and other tens in the new one, but hardly ever *seventy* in the new one. There it mostly writes no ten
-# at all, and often *siebzig* after *tausend* instead. A test set that is drawn like the training set cannot show
-# this. (So [Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) tested recurrent networks.)
+# old place, and other tens in the new one, but hardly ever *seventy* in the new one. There, nearly all of its
+# mistakes have no ten before *tausend*, and a third of them have a *siebzig* too many after it. A test set that is
+# drawn like the training set cannot show this. ([Lake and Baroni (2018)](https://arxiv.org/abs/1711.00350) test
+# recurrent networks in this way.)
 #
 # No better search can help: the model finds each of these mistakes more probable than the right translation. That
 # is a **model error**. In a **search error** a more probable translation is missed.
@@ -1048,10 +1051,10 @@ check.prediction("new_place", new_place)
 #
 # **Exercise 7 · `beam_search`** &nbsp; ★★★ · 15 minutes · 4.5 points
 #
-# One sentence, several beams. The first and the last lines of the function are given; write one step. The beams (many,
-# t) go through `model.decode` as a batch; memory and source have batch size 1 and have to be repeated to match. `width`
-# may exceed the number of candidates, and start and stop may be one id. The given lines call `model.encode` exactly
-# once, as they must, and return int64.
+# One sentence, several beams. The first and the last lines of the function are given; write one step. The beams
+# (many, t) go through `model.decode` as a batch; memory and source have batch size 1 and have to be repeated to
+# match. `width` may exceed the number of candidates, and start and stop may be one id. The given lines call
+# `model.encode` exactly once, as they must, and return int64.
 #
 # <details><summary>Hint 1: all candidates at once</summary>
 #
@@ -1062,9 +1065,9 @@ check.prediction("new_place", new_place)
 # <details><summary>Hint 2: two beams, five tokens</summary>
 #
 # Two beams and n = 5 make ten candidates. Candidate 7 of the flat list is beam 1 with token 2. If the best two are
-# candidates 7 and 8, both new beams continue beam 1, and beam 0 is dropped. If token 2 is the stop token, the first of
-# the two goes into `finished` as a pair of score and ids, the other one continues, and the width is 1. Booleans pick
-# rows: `beams[ended]`, `beams[~ended]`.
+# candidates 7 and 8, both new beams continue beam 1, and beam 0 is dropped. If token 2 is the stop token, the first
+# of the two goes into `finished` as a pair of score and ids, the other one continues, and the width is 1. Booleans
+# pick rows: `beams[ended]`, `beams[~ended]`.
 #
 # </details>
 # </div>
@@ -1162,8 +1165,8 @@ print(f"{shown[0]}  ->  {shown[1]}; greedily: {translate(early, [shown])[0]}")
 #
 # </div>
 #
-# **A beginning that is not the best now can be the best later.** Greedy decoding makes a search error here, and
-# beam search avoids it.
+# **A beginning that is not the best now can be the best later.** Greedy decoding takes a beginning that is just
+# ahead, and ends behind: a search error. Beam search avoids it.
 #
 # Does this pay on real sentences? Multi30k ([Elliott et al., 2016](https://arxiv.org/abs/1605.00459)) has 29,000
 # English descriptions of photographs with German translations by people, and 1,000 more for testing. The run below
@@ -1204,8 +1207,8 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 # search also corrects for length, since a sum of logarithms favours short sentences; [Y. Wu et al.,
 # 2016](https://arxiv.org/abs/1609.08144), section 7.)
 #
-# BLEU compares words and cannot tell which of them matter. The Boston Terrier that became a boy gets a higher score
-# than the muddy field with its single wrong article.
+# BLEU compares words with one human translation, and cannot tell which of them matter. The Boston Terrier that became
+# a boy gets a higher score than the muddy field, whose words differ from the human's and are nearly all right.
 
 # %% [markdown]
 # ## What you can do now
@@ -1236,8 +1239,8 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 #
 # **Further reading**
 #
-# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**; of its section 3 you have
-#   built everything except the weights shared by the tables.
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**; of its section 3 you
+#   have built everything except the weights shared by the tables.
 # - [Bahdanau, Cho and Bengio, *Neural machine translation by jointly learning to align and translate*,
 #   2015](https://arxiv.org/abs/1409.0473), sections 2 and 3: the first attention in translation.
 #

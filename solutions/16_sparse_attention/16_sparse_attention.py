@@ -167,8 +167,8 @@ check(local_mask)
 #
 # <details><summary>Hint 1: distances</summary>
 #
-# Both halves depend only on the distance i − j. Make the matrix of distances once, from one `torch.arange` as a column
-# and one as a row. `torch.stack` makes one tensor of two matrices.
+# Both halves depend only on the distance i − j. Make the matrix of distances once, from one `torch.arange` as a
+# column and one as a row. `torch.stack` makes one tensor of two matrices.
 #
 # </details>
 # <details><summary>Hint 2: row 4 by hand</summary>
@@ -234,9 +234,9 @@ plt.show()
 #
 # ## Layers pass on what one layer leaves out
 #
-# A pair that is left out need not be lost. In the first layer position 3 can read position 1; in the second,
-# position 9 reads position 3, and with it position 1. So in the upper layer, output i reaches input j if it sees
-# **some** j' that already reaches j.
+# A pair that is left out need not be lost. With l = 6, position 3 reads the near position 1 in the first layer. In
+# the second, position 9 reads position 3, 6 back on the stride, and with it position 1. So in the upper layer, output
+# i reaches input j if it sees **some** j' that already reaches j.
 
 # %% [markdown]
 # <div class="card">
@@ -244,8 +244,8 @@ plt.show()
 # **Exercise 3 · `connected`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Given the masks of 1 to 16 layers, which output may depend on which input? Because of the residual connection each
-# position reaches itself, even if the mask hides it. The masks need not be causal, and t may be several hundred. Return
-# (t, t), booleans.
+# position reaches itself, even if the mask hides it. The masks need not be causal, and t may be several hundred.
+# Return (t, t), booleans.
 #
 # <details><summary>Hint 1: one layer</summary>
 #
@@ -319,17 +319,18 @@ for name, mask in drawn.items():
 #
 # ## What a pattern loses depends on the data
 #
-# A connection can exist without being used, so the test is a training. Three models that predict the next pixel of
-# a picture were trained once and **recorded**. They have the same size, first weights and batches, and differ only
-# in what a head sees: all before it (**full**), a **window**, or half of the **strided** pattern, about one causal
-# pair in ten.
+# That a path exists does not mean that a model uses it. So train models and compare. Three models that predict the
+# next pixel of a picture were trained once and **recorded**. They have the same size, first weights and batches, and
+# differ only in what a head sees: all before it (**full**), a **window**, or half of the **strided** pattern, about
+# one causal pair in ten.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `fewer_pairs`** &nbsp; 1 minute · no points
 #
-# After 600 steps, how many bits per pixel does the strided model need on unseen typefaces, compared with the full one?
+# After 600 steps, how many bits per pixel does the strided model need on unseen typefaces, compared with the full
+# one?
 #
 # - **A.** More, with every seed: it sees a tenth of the pairs.
 # - **B.** About the same: what it cannot see in one layer it sees in two.
@@ -383,7 +384,8 @@ check.prediction("fewer_pairs", fewer_pairs)
 #
 # A wrong guess costs. On the same pictures, a pattern made for text ends behind full attention with every seed
 # ([Measured further](../../site/further.md#lesson-16)). On text the strided one is behind: in [Child et
-# al.](https://arxiv.org/abs/1904.10509), table 2, it needs 1.13 bits per byte on enwik8, and full attention 1.00.
+# al.](https://arxiv.org/abs/1904.10509), table 2, it needs 1.13 bits per byte on enwik8, and full attention 1.00;
+# their *fixed* pattern, made for text, needs 0.99.
 
 # %% [markdown]
 # ## Does a mask save time?
@@ -424,7 +426,7 @@ print(f"{window.float().mean():.1%} of all pairs are left, and the mask takes "
 check.prediction("mask_saves", mask_saves)
 
 # %% [markdown]
-# ## Only what is not computed is saved
+# ## To save time, do not compute the masked scores
 #
 # The mask comes after the product, when all t² scores have been computed. To save anything, **gather** what belongs
 # together, and multiply small matrices. Cut the sequence into **chunks** of w. The w − 1 positions before a query
@@ -463,8 +465,8 @@ plots.diagrams.band_chunks()
 # <details><summary>Hint 2: one chunk by hand</summary>
 #
 # Take w = 3. The 6 keys of a chunk are at places 0 to 5, and its queries are at places 3, 4 and 5. The query at 4 may
-# see places 2, 3 and 4. In chunk 0, places 0, 1 and 2 are padding, so there it sees only 3 and 4. What shape has a mask
-# that differs from chunk to chunk?
+# see places 2, 3 and 4. In chunk 0, places 0, 1 and 2 are padding, so there it sees only 3 and 4. What shape has a
+# mask that differs from chunk to chunk?
 #
 # </details>
 # </div>
@@ -518,8 +520,9 @@ print("the same output:", torch.allclose(ways["mask"](), ways["band"](), atol=1e
 # that the model knows of the past, **of the same size whatever t is**. What was written under the key $k_j$ is read
 # by a query that points the same way, and keys that overlap are read together.
 #
-# This is **linear attention** ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236)). That paper divides
-# by the sum of positive weights; the models below normalise $y_i$ instead.
+# This is **linear attention** ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236)). That paper makes q
+# and k positive first, so that the products are weights, and divides by their sum. Ours may be negative, and $y_i$ is
+# normalised afterwards.
 #
 # A sum never lets go of anything, so an outdated value is read together with the new one. Therefore each head
 # computes from the input a **gate** $g_i$ between 0 and 1, which multiplies the old state first:
@@ -547,8 +550,8 @@ print("the same output:", torch.allclose(ways["mask"](), ways["band"](), atol=1e
 # </details>
 # <details><summary>Hint 2: two positions by hand</summary>
 #
-# With d = d_v = 1, keys 1 and 1, values 2 and 3, and gates of 0.5, the states are 2 and 0.5 · 2 + 3 = 4. Queries 1 and
-# 10 read 2 and 40.
+# With d = d_v = 1, keys 1 and 1, values 2 and 3, and gates of 0.5, the states are 2 and 0.5 · 2 + 3 = 4. Queries 1
+# and 10 read 2 and 40.
 #
 # </details>
 # </div>
@@ -596,10 +599,11 @@ check(recurrent_attention)
 #
 # **Exercise 6 · `chunked_attention`** &nbsp; ★★★ · 13 minutes · 6 points
 #
-# Compute what exercise 5 computes, `size` positions at a time. t need not be a multiple of `size`, and may be smaller.
-# Gates may be as small as e^−100: nothing may overflow or be NaN, nor may gradients. Work on a whole chunk at once:
-# with chunks four times as large, less than two thirds of the operations must be left. Use tensors throughout. None of
-# them may have t² entries: with one head, t = 256 and chunks of about 16, the check refuses t²/2 entries or more.
+# Compute what exercise 5 computes, `size` positions at a time. t need not be a multiple of `size`, and may be
+# smaller. Gates may be as small as e^−100: nothing may overflow or be NaN, nor may gradients. Work on a whole chunk
+# at once: with chunks four times as large, less than two thirds of the operations must be left. Use tensors
+# throughout. None of them may have t² entries: with one head, t = 256 and chunks of about 16, the check refuses t²/2
+# entries or more.
 #
 # <details><summary>Hint 1: the parts of one chunk</summary>
 #
@@ -609,9 +613,9 @@ check(recurrent_attention)
 # </details>
 # <details><summary>Hint 2: a gate near 0</summary>
 #
-# Let the logarithms of three gates be −4, −100 and −2, so $L$ is $-4$, $-104$ and $-106$. The decay from position 1 to
-# 2 is $e^{-106 + 104} = e^{-2}$. In 32 bits $e^{-106}$ is 0 and $e^{104}$ is infinite: what is their product? And what
-# would it give for the future pair i = 0, j = 2?
+# Let the logarithms of three gates be −4, −100 and −2, so $L$ is $-4$, $-104$ and $-106$. The decay from position 1
+# to 2 is $e^{-106 + 104} = e^{-2}$. In 32 bits $e^{-106}$ is 0 and $e^{104}$ is infinite: what is their product? And
+# what would it give for the future pair i = 0, j = 2?
 #
 # </details>
 # </div>
@@ -683,20 +687,22 @@ print(f"\nloop and chunks differ by at most {far:.0e}")
 
 # %% [markdown]
 # **The long text has eight times the length, and only all pairs keep far more than eight times as much** (last
-# column). Chunks take a small part of the time of all pairs, though nothing is cut off. The loop takes many times
-# as long as the chunks. So the square can be avoided. What is the price?
+# column). At the long text, chunks take a small part of the time of all pairs, though nothing is cut off; at the
+# short one there is no gain yet. The loop takes many times as long as the chunks, at both lengths. So the square can
+# be avoided. What is the price?
 
 # %% [markdown]
 # ## With equal memory, each way forgets something else
 #
 # A model reads a program of 64 assignments, `x = 3`, `y = 5`, `x = 7`, and is asked after each of them for the
-# present value of one variable. There are 32 variables and 16 values, all random. The right answer is the **last**
-# value of the variable, and it may be far back.
+# present value of one variable. There are 32 variables and 16 values, all random. Asked for x after `x = 7`, the
+# right answer is 7, the **last** value. A model that still answers 3 has not forgotten: it has confused. The last
+# value may also be far back.
 #
 # Each model is one layer with one head. Keys and values come from the assignments, the query from the variable that
 # is asked for. The models differ only in how $y$ is computed from q, k and v. With d = 32, a window of 16 keeps 16
-# keys and 16 values: 1,024 numbers, as many as a state of 32 × 32. Full attention keeps 4,096 in the end, and more
-# with every position.
+# keys and 16 values: 1,024 numbers, as many as a state of 32 × 32. Full attention keeps 64 more with every
+# assignment: 4,096 after all 64.
 
 # %% [markdown]
 # <div class="card">
@@ -834,7 +840,8 @@ else:
 check.prediction("same_memory", same_memory)
 
 # %% [markdown]
-# **The window is almost always right up to its edge, and guesses beyond it.**
+# **The window is almost always right up to its edge, and guesses beyond it.** So its share of right answers is little
+# more than the share of questions whose answer lies in the last 16, and another task could change the order.
 #
 # **The state without a gate errs at every distance, and least far back.** It adds up all values that a variable has
 # had. If the last one is old, there was little room for earlier ones.
@@ -868,12 +875,14 @@ check.prediction("same_memory", same_memory)
 #
 # **Does a model need all pairs, and what does it forget without them?**
 #
-# - **The cost can be avoided.** In a band or in chunks, memory grows like t instead of t². A mask alone saves
-#   nothing.
+# - **The cost can be avoided.** In a band or in chunks, memory grows like t instead of t². A mask laid over finished
+#   scores saves nothing.
 # - **A pattern may lose nothing.** Other layers can pass on what one leaves out. On our pictures both sparse models
-#   were ahead of the full one; on text, in the paper, the strided one was behind.
+#   were ahead of the full one; on text, in the paper, the strided one was behind, and a pattern made for text was
+#   not.
 # - **With equal memory, each way forgets something else.** A window forgets all that is beyond its edge. A state
-#   without a gate confuses old values with new ones. With a gate, it forgets the old ones gradually.
+#   without a gate confuses old values with new ones. With a gate it confuses them less often, and what is far back
+#   fades.
 # - **Full attention was almost always right**, at every distance, and its memory grows with the text.
 #
 # You can say how far a pattern reaches, compute it in blocks, and write linear attention as a loop and in chunks.
