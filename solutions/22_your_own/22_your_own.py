@@ -83,16 +83,17 @@ for name, score in scores.items():
 
 # %% [markdown]
 # **Order 0** knows only how frequent each byte is. The table needs seconds, and the transformer is worse after half a
-# minute. gzip and xz alone begin at home with nothing read. The fair opponent is xz after the training part: the
-# bytes that the home part adds to a packed training part. It is ahead of both models.
+# minute. gzip and xz alone begin at home with nothing read. The fair opponent is xz after the training part: the size
+# of both parts packed together, less that of the training part alone. It is ahead of both models, and it sees all
+# bytes before, where a model sees 256.
 #
-# The table predicts by the longest sequences that it knows. What their probabilities leave is shared out as shorter
-# ones say, down to single bytes, as in **absolute discounting** ([Ney, Essen and Kneser,
-# 1994](https://doi.org/10.1006/csla.1994.1001)):
+# The table predicts by the longest sequences that it knows. From each count a constant is subtracted, and the
+# probability that this frees goes to all bytes as the next shorter sequence predicts, down to single bytes:
+# **absolute discounting** ([Ney, Essen and Kneser, 1994](https://doi.org/10.1006/csla.1994.1001)):
 
 # %%
-for end in ("o", "io", "ssio", "pressio"):
-    ids = torch.tensor([list(end.rjust(256).encode())])
+for end in ("o", "io", "ssio", "ressio"):    # before it, bytes that the text does not have
+    ids = torch.tensor([list(end.rjust(256, "\0").encode())])
     p = table_log_probabilities(table, ids)[0, ord("n")].exp()
     print(f"n after {end:8} {p:.2f}")
 
@@ -226,10 +227,11 @@ some_cache = "C"
 #
 # **Exercise 2 · `mix`** &nbsp; fix · ★☆☆ · 5 minutes · 2.75 points
 #
-# *Fix.* This is how OpenNMT-py combined several models before [a second
+# *Fix.* This is how OpenNMT-py combined several models, with equal weights, before [a second
 # way](https://github.com/OpenNMT/OpenNMT-py/pull/1049) was added. It is not the mixture above. One model, or all of
-# them, may give a byte the probability 0, whose logarithm is −∞, and probabilities may be too small for `exp`.
-# Gradients flow to both inputs where no probability is 0, the inputs stay unchanged, and any device will do.
+# them, may give a byte the probability 0, whose logarithm is −∞, and probabilities may be too small for `exp`. A byte
+# to which all give 0 gets −∞. Gradients flow to both inputs where no probability is 0; the inputs stay unchanged; new
+# tensors are on the inputs' device.
 #
 # <details><summary>Hint 1: one byte, two models</summary>
 #
@@ -270,12 +272,14 @@ print(f"four parts to one: {bits(mix(two, torch.tensor([0.8, 0.2]))):.2f}")
 check.prediction("some_cache", some_cache)
 
 # %% [markdown]
-# Where the cache knows nothing, the mixture loses at most log₂(1/0.8) = 0.32 bits. Where the table gives 1/1000 to a
-# byte that the cache expects, it gains several. Four to one is a guess. The best weights can be computed, from the
-# probabilities that the models give to the right bytes. **Expectation maximisation** (EM) repeats two steps. First,
-# for each target, which share of the mixture's probability came from model i, wᵢpᵢ / Σ wⱼpⱼ? Second, the mean of
-# these shares over all targets is the new wᵢ. The likelihood never falls ([Dempster et al.,
-# 1977](https://doi.org/10.1111/j.2517-6161.1977.tb01600.x)).
+# Whatever the cache says, no byte costs more than log₂(1/0.8) = 0.32 bits above the table alone. Where the table
+# gives 1/1000 to a byte that the cache expects, it gains several. The line that you replaced would have scored 0.8 ·
+# 2.26 + 0.2 · 5.62 = 2.93, answer A, and its rows do not add up to 1: it is no model.
+#
+# Four to one is a guess. The best weights can be computed, from the probabilities that the models give to the right
+# bytes. **Expectation maximisation** (EM) repeats two steps. First, for each target, which share of the mixture's
+# probability came from model i, wᵢpᵢ / Σ wⱼpⱼ? Second, the mean of these shares over all targets is the new wᵢ. The
+# likelihood never falls ([Dempster et al., 1977](https://doi.org/10.1111/j.2517-6161.1977.tb01600.x)).
 
 # %% [markdown]
 # <div class="card">
@@ -335,9 +339,9 @@ print(f"mixture                    {bits(mix(three, w)):.2f} bits per byte")
 #
 # ## What bytes buy, and what minutes buy
 #
-# An n-gram of the table takes two bytes: its rounded probability, and a short hash, so that another one is seldom
-# taken for it. A weight of the transformer in **int8** takes one byte, a quarter of float32, and costs next to
-# nothing in bits:
+# Beyond the probabilities of a byte after a byte, which every table holds, an n-gram of the table takes two bytes:
+# its rounded probability, and a short hash, so that another one is seldom taken for it. A weight of the transformer
+# in **int8** takes one byte, a quarter of float32, and costs next to nothing in bits:
 
 # %%
 in_int8 = from_int8(to_int8(small.state_dict()))
@@ -381,10 +385,10 @@ plt.show()
 #
 # </div>
 #
-# **A larger table soon buys little, and so does a larger transformer alone. Their mixture comes near to xz.** On this
-# text bytes are hardly scarce: the whole training part, packed, is smaller than the file may be. On a longer text
-# they are. Our file of one megabyte holds a transformer (e = 128, three blocks) in two thirds of its bytes, and a
-# table in the rest.
+# **A larger table soon buys little. The cache costs no byte, and mixing buys more.** With the larger transformer the
+# mixture comes near to xz, and stays behind it here. On this text bytes are hardly scarce: the whole training part
+# would fit into the file five times. Our file of one megabyte holds a transformer (e = 128, three blocks) in two
+# thirds of its bytes, and a table in the rest.
 #
 # ## How not to fool yourself
 #
@@ -402,8 +406,7 @@ saved = of_table - of_mixture
 print(f"what the mixture saves: {saved.mean() / math.log(2):.2f} ± {error(saved):.2f}")
 
 # %% [markdown]
-# There is a worse way to be wrong than chance: to fit the mixture's weights on the text from which the models were
-# made.
+# More contexts do not cure another error: to fit the mixture's weights on the text from which the models were made.
 
 # %% [markdown]
 # <div class="card">
@@ -464,7 +467,10 @@ check.prediction("seen_text", seen_text)
 #
 # Each **landmark** whose bits you need, or fewer, is a point. gzip and xz stand here alone, with nothing read. *A
 # small transformer* is the larger one of the figure, alone, and *the course's best* the mixture with it; 0.05 bits
-# are added to both. Train where and as long as you like.
+# are added to both. They are scored on the 256 contexts of the check at home, where the same two models need about a
+# quarter of a bit less than on the figure's.
+#
+# Train as long as you like, on any text but the home part and what is held back. The text itself may be in the file.
 
 # %%
 for name, score in text.landmarks().items():
@@ -487,7 +493,8 @@ for name, score in text.landmarks().items():
 #
 # A point for each landmark: order 0, gzip, xz, a small transformer, the course's best. The starting points'
 # functions, as imported above, exist in the exam: `ByteTransformer`, `from_int8`, `table_log_probabilities` and
-# `cache_log_probabilities`. What your other cells define or import is available too, but the notebook is not run.
+# `cache_log_probabilities`. Imports, functions and classes of your other cells are available too. Nothing else of the
+# notebook is run.
 #
 # <details><summary>Hint 1: a first point</summary>
 #
@@ -554,9 +561,10 @@ for name, run in results().items():
     print(f"    {best:27} {told[best]:.2f} ± {told['error']:.2f}")
 
 # %% [markdown]
-# **So one megabyte is ahead of xz, which has read the same text: by far on the novel, by more than a tenth of a bit
-# on Wikipedia, and hardly on the short manual.** There the table is as good as the transformer, and mixing buys the
-# most. On the long texts the transformer is far ahead of the table, and the mixture adds little to it.
+# **So on text that is held back, one megabyte is ahead of xz that has read the same: by far on the novel, by more
+# than a tenth of a bit on Wikipedia.** On the manual the lead is less than two standard errors, and at home xz was
+# ahead. There the table is as good as the transformer, and mixing buys the most. On the long texts the transformer is
+# far ahead of the table, and the mixture adds little to it.
 #
 # Not tried here: hours of training, fewer bits a weight, and mixtures whose weights depend on the context. How far
 # compression by a transformer goes, `nncp` shows ([Bellard, 2021](https://bellard.org/nncp/)).
@@ -565,7 +573,7 @@ for name, run in results().items():
 #
 # - Bits per byte on unseen text compare any two models whose probabilities add up to 1.
 # - A fair opponent has read what your model has read.
-# - A mixture of models is often better than the best of them, and EM finds its weights.
+# - A mixture helps most where its models are about equally good and err on different bytes. EM finds its weights.
 # - A score has a standard error; compare two models on the same contexts.
 # - Fit the weights of a mixture on text from which none of its models was made.
 #
