@@ -152,7 +152,7 @@ print(f"random tokens: the mean loss cannot be below log {len(vocabulary) - spec
 # <div class="figure-caption">
 #
 # **How to read it.** The loss of one block on the next word. Dotted: random tokens are drawn evenly from 203
-# pieces, so without seeing the next one, no expected loss is lower.
+# pieces, so a model that cannot see the next token cannot have a lower expected loss.
 #
 # </div>
 #
@@ -190,8 +190,8 @@ print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 # the right hidden, the same model does hardly better on test reviews than guessing evenly: 5.05 nats against 5.34.
 # With the causal mask in training, there is nothing to copy.
 #
-# So the mask stays, or the task has to change: something must be missing in the *input*. What are the input's
-# units?
+# So the mask stays, or the task has to change: something must be missing in the *input*. What are the units of this
+# input?
 
 # %% [markdown]
 # ## A word outside the vocabulary is cut into pieces
@@ -271,15 +271,16 @@ print(*(tokenizer.pieces_by_id[i] for i in pair_ids))
 print("segments:", *pair_segments)
 
 # %% [markdown]
-# Two texts served a second task, *next sentence prediction*: did b come after a?
-# [RoBERTa](https://arxiv.org/abs/1907.11692) did at least as well without it (section 4.2), so we leave it out.
-# What remains is finding hidden words.
+# Two texts served a second task, *next sentence prediction*: does the second follow the first, or is it from
+# elsewhere? [RoBERTa](https://arxiv.org/abs/1907.11692) did at least as well without it (section 4.2), so we leave
+# it out. What remains is finding hidden words.
 
 # %% [markdown]
 # ## A hidden word cannot be copied
 #
-# In **masked language modelling**, 15 % of the tokens are chosen, and the model predicts these. If all became
-# `[MASK]`, it would be trained only there, and later texts have only ordinary words. So, of the chosen tokens,
+# In **masked language modelling**, 15 % of the tokens are chosen, and the model predicts these. If all of them
+# became `[MASK]`, it would be trained at `[MASK]` only, and after training there are only ordinary words. So, of
+# the chosen tokens,
 #
 # - 80 % become `[MASK]`,
 # - 10 % become a random token of the vocabulary,
@@ -417,7 +418,7 @@ check(masked_loss)
 # %% [markdown]
 # ## BERT stacks lesson 7's blocks without the causal mask
 #
-# BERT is an **encoder** and nothing else: each position looks at all, as in [lesson
+# BERT is an **encoder** and nothing else: each position looks at all positions, as in the encoder of [lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %%
@@ -631,8 +632,8 @@ for text in ("[MASK] the plot is slow, the cast is good",
 
 # %% [markdown]
 # **The model that reads both ways finds more hidden words than either left-only model, even the one that learns
-# from every next word.** In one run each, it finds 73 %. That third model finds 64 %, although its loss is the
-# lowest for more than half of the steps. In both sentences above, the clue is to the right of the hidden word.
+# from every next word.** In one run each, it finds 73 %. The third model finds 64 %, although its loss is the
+# lowest for more than half of the training. In both sentences above, the clue is to the right of the hidden word.
 #
 # In the paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 and 3), reading both ways
 # helps a later task, too. On SQuAD (where in a text is the answer?), F1 is 87.9, and 77.8 with a left-only model
@@ -645,7 +646,7 @@ for text in ("[MASK] the plot is slow, the cast is good",
 #
 # To *search*, a program needs one vector for each text: the documents whose vectors are closest to that of the
 # question are **retrieved**. The simplest vector of a text is the mean over its tokens, lesson 8's `mean_pool`, and
-# closeness is the cosine. The pooler is no use here: only next sentence prediction trains it.
+# closeness is the cosine. The pooler is no use here: only next sentence prediction would train it.
 #
 # Here is a test with a clear right answer, on numbers in words, as in [lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb). For each of 200 English numerals, find the German one of the
@@ -820,7 +821,7 @@ for name, (among_all, without) in found.items():
 #
 # **Pairs teach vectors that can be searched, across two languages and down to the order of the words.** The BERT
 # that only guessed now finds every numeral. The mean of words cannot tell a number from its hard negative and finds
-# about half. In three more runs BERT made no error, even without hidden words before ([Measured
+# about half. In three more runs BERT made no error, even where it started from random weights ([Measured
 # further](../../site/further.md#lesson-14)).
 #
 # Do pairs also teach vectors that can search in prose?
@@ -924,15 +925,15 @@ check.prediction("closer_pair", closer_pair)
 # model of the numerals did keep the order; what makes the difference was not tested.
 #
 # [Measured further](../../site/further.md#lesson-14) looks into the heads and blocks of this model. How much of it
-# has to learn if the task is your own?
+# has to learn a task of your own?
 
 # %% [markdown]
 # ## Few new weights can learn a new task
 #
-# You can put a new layer on the model's vectors and *freeze* the rest. Or you train all of it briefly at a small
-# learning rate: **fine-tuning** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section A.3). That leaves
-# a whole copy of the model for each task. **LoRA** ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)), low-rank
-# adaptation, freezes a matrix W and learns an *update* that is added to it:
+# You can put a new layer on the model's vectors and *freeze* the rest. Or you can train all of it briefly at a
+# small learning rate: **fine-tuning** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section A.3). That
+# leaves a whole copy of the model for each task. **LoRA** ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)),
+# low-rank adaptation, freezes a matrix W and learns an *update* that is added to it:
 #
 # $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
 #
@@ -1048,7 +1049,7 @@ print(f"all-MiniLM-L6-v2 with r = 8: {update:,} weights,"
       f" {update / formula(c):.2%} of the model")
 
 # %% [markdown]
-# Merging changes only the rounding. How much accuracy do so few weights cost? Lesson
+# Merging changes the outputs by rounding only. How much accuracy do so few weights cost? Lesson
 # [8](../08_classifier/08_classifier.ipynb) asked on IMDb whether a review is positive; there, counting words was
 # better than its transformer. These runs with all-MiniLM-L6-v2 were **recorded**:
 
@@ -1081,8 +1082,8 @@ for row in tuned["few_labels"]:
 # left to right.
 #
 # **Pairs.** Retrieval-augmented generation ([Lewis et al., 2020](https://arxiv.org/abs/2005.11401)) finds documents
-# by vectors of whole texts, and a language model writes its answer from them. Counting words stays a strong
-# baseline where the model was not trained on the data set ([Thakur et al.,
+# by vectors that were trained on pairs of question and passage, and a language model writes its answer from what is
+# found. Counting words stays a strong baseline where the model was not trained on the data set ([Thakur et al.,
 # 2021](https://arxiv.org/abs/2104.08663)).
 
 # %% [markdown]
