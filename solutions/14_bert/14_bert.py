@@ -9,17 +9,17 @@
 #
 # *Read both ways*
 #
-# Lesson 9's model reads from the left, because it must not see what it predicts. A model that only has to understand a
-# text could read all of it, both ways. **But which task can teach it?** You first see the old task fail; then you build
-# the one that **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) put in its place, and measure how much
-# reading both ways helps. That task teaches a vector for each token. The second half asks what one vector for a whole
-# text is good for, and which task teaches such a vector.
+# Lesson 9's model reads from the left, because it must not see what it predicts. A model that only has to
+# understand a text could read all of it, both ways. **But which task can teach such a model?** You try three:
+# predict the next word; find hidden words, the task of **BERT** ([Devlin et al.,
+# 2019](https://arxiv.org/abs/1810.04805)); and find the text that belongs to a given one. In the end the model
+# learns a task of your own.
 #
 # | | |
 # |---|---|
 # | **You will build** | words in pieces, the hidden words and their loss, BERT, a contrastive loss, and low-rank fine-tuning |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 100 minutes: six exercises, 19 points, and two predictions |
+# | **It takes** | about 95 minutes: six exercises, 19 points, and two predictions |
 # | **It computes** | for about a minute, on any laptop; a published model is another 91 MB (`make data ARGS=minilm`) |
 #
 # The letters follow [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
@@ -58,12 +58,12 @@ check = start("14_bert")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## The next word, read both ways
+# ## Read both ways, the next word is only copied
 #
-# Lesson 9's task is to predict what comes next: there a byte, here a word or a part of one. Let one block of lesson 7
-# do it twice. *Both ways*, every position looks at all positions. *Left only*, lesson 5's causal mask hides what comes
-# later. The initial weights, the texts and their order are the same. The texts are lesson 8's generated film reviews,
-# cut into words and parts of words (the next section shows how), and then random tokens, which no model can predict.
+# Lesson 9's task is to predict what comes next: there a byte, here a word or a part of one. One block of lesson 7
+# learns it twice. *Both ways*, every position looks at all positions. *Left only*, lesson 5's causal mask hides
+# what comes later. Initial weights, texts and their order are the same. The texts are lesson 8's generated film
+# reviews, then random tokens, which no model can predict.
 
 # %%
 (texts, _), (test_texts, _) = reviews()
@@ -151,12 +151,12 @@ print(f"random tokens: the mean loss cannot be below log {len(vocabulary) - spec
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The loss of one block on the next word, step by step. Dotted: random tokens are drawn evenly from
-# 203 pieces, so no honest prediction of them has a lower mean loss.
+# **How to read it.** The loss of one block on the next word. Dotted: random tokens are drawn evenly from 203
+# pieces, so a model that cannot see the next token cannot have a lower expected loss.
 #
 # </div>
 #
-# Both ways, the loss falls to almost 0, on random tokens too. Now let the model write:
+# Both ways, the loss falls to almost 0, on random tokens too. Has the model learned to predict? Let it write:
 
 # %%
 @torch.no_grad()
@@ -185,23 +185,23 @@ n = len(vocabulary)
 print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
 
 # %% [markdown]
-# **Read both ways, the next word is copied, not predicted.** Position i has to predict token i + 1, and it may look at
-# position i + 1, where that token is. While the model writes, there is no position i + 1 yet. Hide everything to the
-# right in the test reviews, and the same model does hardly better than guessing evenly: 5.05 nats against 5.34. With
-# the causal mask there is nothing to copy, so on random tokens the loss stays where it must.
+# **Read both ways, the next word is copied, not predicted.** Position i has to predict token i + 1, and it may look
+# at position i + 1, where that token is. While the model writes, there is no position i + 1 yet. With everything to
+# the right hidden, the same model does hardly better on test reviews than guessing evenly: 5.05 nats against 5.34.
+# With the causal mask in training, there is nothing to copy.
 #
-# So the mask stays, or the task has to change. A model that reads both ways needs something in its *input* to be
-# missing.
+# So the mask stays, or the task has to change: something must be missing in the *input*. What are the units of this
+# input?
 
 # %% [markdown]
-# ## Words in pieces
+# ## A word outside the vocabulary is cut into pieces
 #
-# BERT's vocabulary has 30,522 entries. A word that is not one of them is cut into **WordPieces**: first the longest
-# entry that the word begins with, then the longest entry that the rest begins with, and so on. A piece inside a word is
-# marked with `##`, so that *able* alone and *able* at the end of a word are two entries. If no piece fits the rest, the
-# *whole word* becomes `[UNK]`. The search is greedy: it never goes back. Such a vocabulary is learned by joining pairs,
-# much as in lesson [11](../11_tokens/11_tokens.ipynb) ([Schuster and Nakajima,
-# 2012](https://research.google/pubs/japanese-and-korean-voice-search/)).
+# BERT's vocabulary has 30,522 entries, learned by joining pairs, much as in lesson
+# [11](../11_tokens/11_tokens.ipynb) ([Schuster and Nakajima,
+# 2012](https://research.google/pubs/japanese-and-korean-voice-search/)). Any other word is cut into **WordPieces**:
+# first the longest entry that the word begins with, then the longest that the rest begins with, and so on. The
+# search is greedy: it never goes back. A piece inside a word is marked with `##`. If no piece fits the rest, the
+# *whole word* becomes `[UNK]`.
 
 # %% [markdown]
 # <div class="card">
@@ -253,8 +253,8 @@ def wordpiece(word, vocabulary, limit=100):
 check(wordpiece)
 
 # %% [markdown]
-# This lesson's vocabulary is made in a simpler way. It holds the characters of the reviews, their frequent words, and
-# frequent endings of words:
+# This lesson's vocabulary is simpler. It holds the characters of the reviews, their frequent words, and frequent
+# endings of words:
 
 # %%
 print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
@@ -262,9 +262,8 @@ for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
     print(f"{word:>9}: {' '.join(wordpiece(word, vocabulary))}")
 
 # %% [markdown]
-# BERT reads one text or two, because many tasks ask about two: does b follow from a? `[CLS]` (*class*) comes first, and
-# `[SEP]` (*separator*) ends each text. A **segment**, 0 or 1, says which text a token belongs to. The finished
-# tokenizer adds all three:
+# BERT reads one text or two. `[CLS]` (*class*) comes first, and `[SEP]` (*separator*) ends each text. A
+# **segment**, 0 or 1, says which text a token belongs to. The finished tokenizer adds all three:
 
 # %%
 pair_ids, pair_segments = tokenizer.encode("the plot is dull", "it is funny")
@@ -272,27 +271,28 @@ print(*(tokenizer.pieces_by_id[i] for i in pair_ids))
 print("segments:", *pair_segments)
 
 # %% [markdown]
-# BERT's training had a second task, *next sentence prediction*: is b what came after a, or a sentence from elsewhere?
-# [RoBERTa](https://arxiv.org/abs/1907.11692) did at least as well without it (section 4.2), so we leave it out.
+# Two texts served a second task, *next sentence prediction*: does the second follow the first, or is it from
+# elsewhere? [RoBERTa](https://arxiv.org/abs/1907.11692) did at least as well without it (section 4.2), so we leave
+# it out. What remains is finding hidden words.
 
 # %% [markdown]
-# ## Hide and ask
+# ## A hidden word cannot be copied
 #
-# In **masked language modelling**, 15 % of the tokens are chosen and the model predicts those. If all of them became
-# `[MASK]`, the model would learn that it never has to predict anything at an ordinary word, and after training there
-# are only ordinary words. So, of the chosen tokens,
+# In **masked language modelling**, 15 % of the tokens are chosen, and the model predicts these. If all of them
+# became `[MASK]`, it would be trained at `[MASK]` only, and after training there are only ordinary words. So, of
+# the chosen tokens,
 #
 # - 80 % become `[MASK]`,
 # - 10 % become a random token of the vocabulary,
 # - 10 % stay as they are,
 #
 # and *all* of them have to be predicted, and no others (section 3.1 of [Devlin et al.,
-# 2019](https://arxiv.org/abs/1810.04805)). So the model has to be ready to predict at every ordinary word. The
-# **targets** hold the true id where a token was chosen, and
-# −100 everywhere else: PyTorch's cross-entropy ignores positions with this target.
+# 2019](https://arxiv.org/abs/1810.04805)). Any ordinary word may be one of them, so the model has to predict there,
+# too. The **targets** hold the true id where a token was chosen, and −100 everywhere else: PyTorch's cross-entropy
+# ignores positions with this target.
 #
-# The function in the next cell runs, and a model can be trained with it, but its two lines between `targets` and
-# `return` do not do what is said above.
+# The function below runs, and a model can be trained with it. But its two lines between `targets` and `return` do
+# something else.
 
 # %% [markdown]
 # <div class="card">
@@ -371,13 +371,13 @@ print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One review as the model gets it. The model has to predict the tokens in boxes; where a token was
-# replaced, the true one is in parentheses. Tokens without a box are read but not predicted.
+# **How to read it.** One review as the model gets it. It has to predict the tokens in boxes; where a token was
+# replaced, the true one is in parentheses.
 #
 # </div>
 #
-# The loss is the mean cross-entropy over the chosen tokens. In PyTorch the mean over nothing is 0/0, and one batch
-# without a chosen token makes the loss NaN, and with it every average that includes that batch.
+# The loss is the mean cross-entropy over the chosen tokens. Without any, PyTorch computes 0/0: one such batch makes
+# the loss NaN, and with it every average that includes it.
 
 # %% [markdown]
 # <div class="card">
@@ -416,10 +416,10 @@ def masked_loss(logits, targets):
 check(masked_loss)
 
 # %% [markdown]
-# ## The model
+# ## BERT stacks lesson 7's blocks without the causal mask
 #
-# BERT is an **encoder** and nothing else: lesson 7's blocks without a causal mask, so that each position looks at all
-# positions, as in the encoder of [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
+# BERT is an **encoder** and nothing else: each position looks at all positions, as in the encoder of [lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %%
 plots.diagrams.bert_flow()
@@ -427,13 +427,13 @@ plots.diagrams.bert_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, with the shape of the data on the arrows. Vectors from three tables are added;
-# the output of the blocks goes to one of three kinds of head. A new task brings a new head.
+# **How to read it.** From top to bottom, with the shape of the data on the arrows. The output of the blocks goes to
+# one of three kinds of head. A new task brings a new head.
 #
 # </div>
 
 # %% [markdown]
-# The details are easy to get nearly right:
+# Four details are easy to get wrong:
 #
 # - x = norm(token + position + **segment**). If no segments are given, all are 0, *which still adds row 0* of that
 #   table.
@@ -525,12 +525,11 @@ for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
 # %% [markdown]
 # The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) says 110M and 340M (section 3).
 #
-# ## How much reading both ways helps
+# ## Read both ways, more hidden words are found
 #
-# Now the two directions again, two blocks each, with hidden words as the task. For the model that reads left only, this
-# is a needless handicap: it could read the text intact and predict every token, not 15 % of them. So a third model
-# reads left only with the task that suits it, the next word at every position of an intact text. All three are tested
-# on the same hidden words.
+# Both directions learn again, now with hidden words. For the model that reads left only, this is a needless
+# handicap: it could read the text intact and predict every token. So a third model does that: it learns the next
+# word. All three have two blocks and are tested on the same hidden words.
 
 # %% [markdown]
 # <div class="card">
@@ -605,9 +604,9 @@ for way, (model, head, _) in runs.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Loss at one hidden word in each of 500 test reviews, during training; lower is better. One run
-# each, with the same initial weights and the same training reviews. Horizontal line: each word is predicted by its
-# frequency alone. The printed numbers are for all test reviews after the last step.
+# **How to read it.** Loss at one hidden word in each of 500 test reviews, during training. One run each, with the
+# same initial weights and training reviews. Horizontal line: each word is predicted by its frequency alone. The
+# printed numbers are for all test reviews after the last step.
 #
 # </div>
 
@@ -632,28 +631,27 @@ for text in ("[MASK] the plot is slow, the cast is good",
         print(f"{way:>25}: {guesses(way, text)}")
 
 # %% [markdown]
-# **The model that reads both ways finds more hidden words than either left-only model, even the one that learns from
-# every next word.** In one run each, it finds 73 %. Reading left only finds 62 % with the same task, and 64 % with the
-# task that suits it. The fairer task is also learned sooner: for more than half of the steps it is ahead. In both
-# sentences above, the clue is to the right of the hidden word.
+# **The model that reads both ways finds more hidden words than either left-only model, even the one that learns
+# from every next word.** In one run each, it finds 73 %. The third model finds 64 %, although its loss is the
+# lowest for more than half of the training. In both sentences above, the clue is to the right of the hidden word.
 #
-# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) compares the two after fine-tuning (table 5, rows
-# 2 and 3). On SQuAD (where in a text is the answer?), F1 falls from 87.9 to 77.8 with the left-only model, which was
-# trained on the next word. But BERT cannot write as GPT does; the last section returns to this.
+# In the paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 and 3), reading both ways
+# helps a later task, too. On SQuAD (where in a text is the answer?), F1 is 87.9, and 77.8 with a left-only model
+# that had learned the next word.
+#
+# So hidden words teach a vector for each token. Do they also teach one for a whole text?
 
 # %% [markdown]
-# ## One vector for a whole text
+# ## Hidden words alone did not teach a vector for a whole text
 #
-# Hidden words teach a vector for each token. To *search*, a program needs one for each text. Every document gets its
-# vector once, and a question gets one when it is asked; the documents closest to it are **retrieved**. The pooler will
-# not do: BERT trains it with the task that we left out, so here nothing has trained it. The simplest vector of a text
-# is the mean over its tokens, lesson 8's `mean_pool`, and closeness is the cosine.
+# To *search*, a program needs one vector for each text: the documents whose vectors are closest to that of the
+# question are **retrieved**. The simplest vector of a text is the mean over its tokens, lesson 8's `mean_pool`, and
+# closeness is the cosine. The pooler is no use here: only next sentence prediction would train it.
 #
-# Can you search with the mean vectors of a model that has learned hidden words? Here is a test with a clear right
-# answer. The texts are numbers in words, as in [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb). For each of
-# 200 English numerals, find the German one of the same number. All have four different digits from 2 to 9, and each has
-# a twin with its first two digits swapped, such as 2,345 and 3,245: the same words in another order. The model learns
-# hidden words on the other numbers, in both languages.
+# Here is a test with a clear right answer, on numbers in words, as in [lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb). For each of 200 English numerals, find the German one of the
+# same number. Each has a twin with its first two digits swapped: the same words in another order. The model learns
+# hidden words on other numbers, in both languages.
 
 # %% tags=["hide-input"]
 twos = [(1000 * a + 100 * b + 10 * c + d, 1000 * b + 100 * a + 10 * c + d)
@@ -702,27 +700,26 @@ print(f"right one found among {2 * len(tested)}: {recall(speaker)[0]:.1%};"
       f" by guessing: {1 / (2 * len(tested)):.1%}")
 
 # %% [markdown]
-# **Hidden words alone did not make these vectors comparable.** Nothing in the task says which texts belong together,
-# and no training text holds both languages, so this is a hard test. Counting shared words does not help either: the two
-# languages have none in common.
+# **These vectors are no better than guessing.** The test is hard: the two languages share no word, and no training
+# text holds both. Nothing in the task says which texts belong together. Which task does?
 #
-# ## Which belongs to which
+# ## Pairs teach a vector for a whole text
 #
-# A **contrastive loss** supplies what was missing: which texts belong together. Take b pairs of texts that belong
-# together, with vectors $u_i$ and $v_i$. Each $u_i$ has to find its partner among all b vectors $v_j$; the b − 1 others
-# in the batch serve as **in-batch negatives** ([Henderson et al., 2017](https://arxiv.org/abs/1705.00652)). So there is
-# no need to label what does *not* belong together. The scores are cosines, divided by a temperature τ:
+# Take b pairs of texts that belong together, with vectors $u_i$ and $v_i$. With a **contrastive loss**, each $u_i$
+# has to find its partner among all b vectors $v_j$. The b − 1 others in the batch serve as **in-batch negatives**
+# ([Henderson et al., 2017](https://arxiv.org/abs/1705.00652)), so what does *not* belong together needs no labels.
+# The scores are cosines, divided by a temperature τ:
 #
 # $$s_{ij} = \frac{\cos(u_i, v_j)}{\tau}, \qquad
 # L = -\frac{1}{2b} \sum_i \left[ \log \frac{e^{s_{ii}}}{\sum_j e^{s_{ij}}}
 # + \log \frac{e^{s_{ii}}}{\sum_j e^{s_{ji}}} \right].$$
 #
-# The first term alone is known as InfoNCE ([van den Oord et al., 2018](https://arxiv.org/abs/1807.03748)). The
-# **symmetric** form, in which each $v_i$ also has to find its $u_i$, is that of CLIP, where one side is an image
-# ([Radford et al., 2021](https://arxiv.org/abs/2103.00020), figure 3).
+# The first term alone is InfoNCE ([van den Oord et al., 2018](https://arxiv.org/abs/1807.03748)). The **symmetric**
+# form, in which each $v_i$ also has to find its $u_i$, is that of CLIP ([Radford et al.,
+# 2021](https://arxiv.org/abs/2103.00020), figure 3).
 #
-# The temperature is needed because cosines lie between −1 and 1. With 64 pairs and τ = 1, the best possible scores, 1
-# for the partner and −1 for all others, still have the loss $\log(1 + 63\,e^{-2})$, which is above 2.
+# Cosines lie between −1 and 1. So with τ = 1 and 64 pairs, no loss could be below $\log(1 + 63\,e^{-2})$, which is
+# above 2.
 
 # %% [markdown]
 # <div class="card">
@@ -765,10 +762,9 @@ def contrastive_loss(first, second, temperature=0.05):
 check(contrastive_loss)
 
 # %% [markdown]
-# Now the model learns from 64 pairs at a time, English and German, with your loss. A baseline that cannot read the
-# order is trained in the same way: the mean of word vectors, without any block. The test is hard on word order. Each
-# tested numeral has a **hard negative** among the 200, one that is easily taken for its partner: the number with the
-# same words in another order.
+# Now the model learns with your loss, from 64 pairs at a time. So does a baseline that cannot read the order: the
+# mean of word vectors, without any block. Each tested numeral has a **hard negative** among the 200, a text that is
+# easily taken for its partner: the German numeral of its twin.
 
 # %%
 class MeanOfWords(nn.Module):
@@ -818,26 +814,28 @@ for name, (among_all, without) in found.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Share of 200 English numerals whose closest German one is right, among all 200 and without the
-# hard negative. Both contrastive trainings take 150 steps, from the same word vectors; one run each. Guessing finds 0.5
-# %.
+# hard negative. Both contrastive trainings take 150 steps, from the same word vectors; one run each. Guessing finds
+# 0.5 %.
 #
 # </div>
 #
-# **With a contrastive loss, the model learns vectors that can be searched, across two languages and down to the order
-# of the words.** After the training, BERT finds nearly all numerals, where hidden words alone led to guesses. The mean
-# of words cannot tell a number from its hard negative and finds about half. In three more runs BERT made no error
-# ([Measured further](../../site/further.md#lesson-14)).
+# **Pairs teach vectors that can be searched, across two languages and down to the order of the words.** The BERT
+# that only guessed now finds every numeral. The mean of words cannot tell a number from its hard negative and finds
+# about half. In three more runs BERT made no error, even where it started from random weights ([Measured
+# further](../../site/further.md#lesson-14)).
+#
+# Do pairs also teach vectors that can search in prose?
 
 # %% [markdown]
-# ## Open a published model
+# ## A published model beats word counts and hardly sees who did what
 #
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks, e = 384 and h
-# = 12. It started from a small model that others had trained to imitate a large one (*distillation*). Then it learned
-# from 1.17 billion pairs with a contrastive loss, says its card. The vector of a sentence is the mean over its tokens,
-# as in Sentence-BERT ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3).
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks with e =
+# 384. It started from a small model that others had trained to imitate a large one (*distillation*). Then it
+# learned from 1.17 billion pairs with a contrastive loss, says its card. The vector of a sentence is the mean over
+# its tokens, as in Sentence-BERT ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3).
 #
-# The names in its file are not ours; the finished `rename_bert` translates them. If neither the data folder nor the Hub
-# has the file, the cell takes the *pocket model*: the small model that read reviews both ways, in the same format.
+# The finished `rename_bert` translates the names in its file. If neither the data folder nor the Hub has it, the
+# cell takes the *pocket model*, which read reviews both ways.
 
 # %%
 pocket_folder = finished_bert.save(pocket, vocabulary, tempfile.mkdtemp())
@@ -862,9 +860,8 @@ print("your model now:", *(f"{number:.4f}" for number in numbers),
 print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 
 # %% [markdown]
-# With the published file, your numbers should agree with those recorded from the course's finished parts; the pocket
-# model gives others. Are the published vectors good for search? Here is a test on prose: 300 paragraphs of Python's
-# reference manual, each cut in half. For each first half, find its second half among 300. This was recorded, too.
+# With the published file, your numbers should agree with those recorded. The test on prose was recorded, too: 300
+# paragraphs of Python's reference manual are cut in half. For each first half, find its second half among all.
 
 # %%
 search = run["search"]
@@ -873,10 +870,10 @@ for way, (first, five) in search["found"].items():
     print(f"{way:>24}: {first:.0%}, {five:.0%}")
 
 # %% [markdown]
-# **On this prose, the published model finds more than counting words does.** It puts the right half first about nine
-# points more often than **tf-idf**, which counts the words that two texts share and gives rare ones more weight. The
-# standard error of each share is about 3 points. So these vectors help to search, though they still miss the right half
-# more often than they put it first. What do they capture, and what do they miss?
+# **On this prose, the published model finds more than word counts do.** It puts the right half first about nine
+# points more often than **tf-idf**, which counts the words that two texts share and gives rare ones more weight.
+# The standard error of each share is about 3 points. Still, in most cases the right half is not first. What do the
+# vectors miss?
 
 # %% [markdown]
 # <div class="card">
@@ -918,27 +915,25 @@ check.prediction("closer_pair", closer_pair)
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, with the published model. One point for each pair, numbered as in the list. **Word
-# overlap (Jaccard)**: the number of words that both sentences have, divided by the number of words that either has.
-# Higher: more similar.
+# overlap (Jaccard)**: the number of words that both sentences have, divided by the number that either has.
 #
 # </div>
 #
-# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
-# meaning in different words (pair 6; pair 7 less clearly). But who gave and who received hardly changes the vector
-# (pair 0), and two sentences that differ by a *not* are as close as two that mean the same (pairs 2 and 5). A model
-# that is able to read word order need not put it into its vector of the text, although the one trained on numerals did.
+# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the
+# same meaning in different words (pair 6; pair 7 less clearly). But who gave and who received hardly changes the
+# vector (pair 0). Two sentences that differ by a *not* are as close as two that mean the same (pairs 2 and 5). The
+# model of the numerals did keep the order; what makes the difference was not tested.
 #
-# [Measured further](../../site/further.md#lesson-14) looks at the heads of this model, and at which block is best to
-# read from.
+# [Measured further](../../site/further.md#lesson-14) looks into the heads and blocks of this model. How much of it
+# has to learn a task of your own?
 
 # %% [markdown]
-# ## A low-rank update
+# ## Few new weights can learn a new task
 #
-# For a task of your own, you can put a new layer on the model's vectors and *freeze* the rest, or train all of it
-# briefly: **fine-tuning**, with 2 to 4 passes over the data at a small learning rate ([Devlin et al.,
-# 2019](https://arxiv.org/abs/1810.04805), section A.3). Training all of it leaves a whole copy of the model for each
-# task. **LoRA** ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)), low-rank adaptation, freezes a matrix W and
-# learns an *update* that is added to it:
+# You can put a new layer on the model's vectors and *freeze* the rest. Or you can train all of it briefly at a
+# small learning rate: **fine-tuning** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), section A.3). That
+# leaves a whole copy of the model for each task. **LoRA** ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)),
+# low-rank adaptation, freezes a matrix W and learns an *update* that is added to it:
 #
 # $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
 #
@@ -1018,8 +1013,8 @@ class LowRank(nn.Module):
 check(LowRank)
 
 # %% [markdown]
-# Now the queries and values of every block of the pocket model get an update of rank 4. B is drawn at random, as if it
-# had been trained, because a B of zeros would hide a mistake in merging:
+# Now the queries and values of the pocket model get an update of rank 4. B is drawn at random, because a B of zeros
+# would hide a mistake in merging:
 
 # %%
 def with_low_rank(model, rank, alpha):
@@ -1054,9 +1049,9 @@ print(f"all-MiniLM-L6-v2 with r = 8: {update:,} weights,"
       f" {update / formula(c):.2%} of the model")
 
 # %% [markdown]
-# How much accuracy does it cost? Lesson [8](../08_classifier/08_classifier.ipynb) asked on IMDb whether a review is
-# positive, and its transformer was less accurate than a linear layer on word counts. These runs with all-MiniLM-L6-v2
-# were **recorded**:
+# Merging changes the outputs by rounding only. How much accuracy do so few weights cost? Lesson
+# [8](../08_classifier/08_classifier.ipynb) asked on IMDb whether a review is positive; there, counting words was
+# better than its transformer. These runs with all-MiniLM-L6-v2 were **recorded**:
 
 # %% tags=["hide-input"]
 tuned, trained = recorded("imdb_bert")["result"], recorded("imdb")["result"]
@@ -1070,48 +1065,58 @@ for row in tuned["few_labels"]:
           f" counted pieces {row['bag of words']:.1%}")
 
 # %% [markdown]
-# **The fewer the labels, the further the published model is ahead of counting.** It is pretrained and also larger than
-# lesson 8's; these runs do not separate the two. It is still three points ahead of word counts with all labels. LoRA is
-# 0.7 to 2.1 points below training all weights in these runs. [Measured further](../../site/further.md#lesson-14) has
-# the curves, with the frozen model beside them.
+# **LoRA comes close to training all weights.** It is 0.7 to 2.1 points below; each difference alone could be chance
+# ([Measured further](../../site/further.md#lesson-14)). **The fewer the labels, the further the published model is
+# ahead of counting.** With all labels it is still three points ahead. It is pretrained and larger than lesson 8's;
+# the two were not separated.
 #
-# ## What BERT became
+# ## Both tasks are still in use
 #
-# **The encoder is still in use.** ModernBERT ([Warner et al., 2024](https://arxiv.org/abs/2412.13663)) learns to
-# predict hidden words, as BERT does, on 2 trillion tokens. It reads up to 8,192 tokens at once, with rotary positions
-# (lesson [6](../06_positions/06_positions.ipynb)) and, in most blocks, attention to nearby tokens only (lesson
-# [16](../16_sparse_attention/16_sparse_attention.ipynb)).
+# **Hidden words.** ModernBERT ([Warner et al., 2024](https://arxiv.org/abs/2412.13663)) learns to predict them on 2
+# trillion tokens. Its positions are rotary (lesson [6](../06_positions/06_positions.ipynb)), and most blocks attend
+# to nearby tokens only (lesson [16](../16_sparse_attention/16_sparse_attention.ipynb)).
 #
-# **Text vectors search.** Retrieval-augmented generation ([Lewis et al., 2020](https://arxiv.org/abs/2005.11401)) finds
-# documents by such vectors, and a language model writes its answer from them. They do not replace counting words: over
-# 18 data sets, the word-counting search BM25 was a strong baseline for models that had not been trained on the data set
-# ([Thakur et al., 2021](https://arxiv.org/abs/2104.08663)).
+# **Hidden words, for writing.** A **masked diffusion** model learns with any share of hidden tokens, from none to
+# all. It writes by starting from `[MASK]` everywhere and filling in some tokens at each step. LLaDA ([Nie et al.,
+# 2025](https://arxiv.org/abs/2502.09992)) is one with 8 billion parameters. Most models that write still read from
+# left to right.
 #
-# **A model trained on hidden words can also generate text.** In a **masked diffusion** model the share of hidden tokens
-# is drawn anew for each text, from none to all. Such a model writes by starting from `[MASK]` everywhere and filling in
-# a part of the tokens at each step. LLaDA ([Nie et al., 2025](https://arxiv.org/abs/2502.09992)) does so with 8 billion
-# parameters. Most models that generate text still read from left to right.
+# **Pairs.** Retrieval-augmented generation ([Lewis et al., 2020](https://arxiv.org/abs/2005.11401)) finds documents
+# by vectors that were trained on pairs of question and passage, and a language model writes its answer from what is
+# found. Counting words stays a strong baseline where the model was not trained on the data set ([Thakur et al.,
+# 2021](https://arxiv.org/abs/2104.08663)).
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can cut words into pieces; hide words in the right proportions, and check by counting that a program does so;
-# build BERT and load published weights; train vectors of whole texts with a contrastive loss, and test
-# them on hard negatives; and add a low-rank update to a model.
+# **Which task can teach a model that reads both ways?**
+#
+# - **Not the next word.** It is copied, even where nothing can be predicted. With the next words hidden, the model
+#   was hardly better than guessing.
+# - **Hidden words teach a vector for each token.** In one run each, reading both ways found more of them than
+#   reading left only. On numerals, the means of such vectors found partners no better than guessing.
+# - **Pairs teach a vector for a whole text.** On numerals, BERT then found every partner, down to the order of the
+#   words. The published model, also trained on pairs, found more halves of paragraphs than word counts did, and
+#   hardly saw who did what.
+# - **Labels can then teach your own task with few new weights.** On IMDb, LoRA came close to training all weights,
+#   and the published model was furthest ahead of counting where labels were few.
+#
+# You can build BERT and load published weights, hide words for it, and write a contrastive loss and a low-rank
+# update.
 #
 # **Three questions to think about**
 #
 # <details><summary>1. Would it be enough to hide from each position only the one after it?</summary>
 #
-# With one block, yes: on random tokens its loss stays where it must. With two blocks, no (we tried both). In the first
-# block, position i + 2 reads token i + 1; in the second, position i reads it from there. So a word has to be hidden in
-# the input, before the first block.
+# With one block, yes: nothing that position i reads depends on token i + 1. With two, no. In the first block,
+# position i + 2 reads token i + 1; in the second, position i can read it from there. So a word has to be hidden in
+# the input.
 #
 # </details>
 # <details><summary>2. Why does a contrastive loss need large batches?</summary>
 #
-# The other texts of the batch are all that a partner has to be told apart from. In a small batch they are so different
-# that a rough vector is enough. all-MiniLM-L6-v2 was trained with batches of 1,024 pairs, says its
+# The other texts of the batch are all that a partner has to be told apart from. In a small batch they are likely to
+# be so different that a rough vector is enough. all-MiniLM-L6-v2 was trained with batches of 1,024 pairs, says its
 # [card](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2).
 #
 # </details>
@@ -1137,5 +1142,7 @@ for row in tuned["few_labels"]:
 # - N. Thakur et al., ["BEIR"](https://arxiv.org/abs/2104.08663), 2021, for search and its baselines.
 # - B. Warner et al., ["Smarter, better, faster, longer"](https://arxiv.org/abs/2412.13663), 2024, on ModernBERT.
 # - S. Nie et al., ["Large language diffusion models"](https://arxiv.org/abs/2502.09992), 2025.
+#
+# BERT has a vector for each position in a table, so no text may be longer than the table. How can a model read on?
 #
 # **Next:** [lesson 15, *Transformer-XL*](../15_transformer_xl/15_transformer_xl.ipynb)
