@@ -1,6 +1,7 @@
 """Lesson 22: its stored outputs say what its prose says, and the decoder is PyTorch's."""
 
 import lzma
+import math
 import re
 
 import pytest
@@ -49,6 +50,8 @@ def test_a_longer_context_makes_the_table_surer():
 def test_four_parts_of_the_table_and_one_of_the_cache_are_better_than_the_table():
     table, cache, both = numbers(printed(SOURCE, "four parts to one"))
     assert both < table - 0.05 and table < 2.5 and cache > 5
+    assert 0.8 * table + 0.2 * cache == pytest.approx(2.93, abs=0.005)  # what the line that is fixed would score
+    assert math.log2(1 / 0.8) == pytest.approx(0.32, abs=0.005)
 
 
 def test_the_mixture_is_better_than_each_of_its_models():
