@@ -9,12 +9,11 @@
 #
 # *What a model reads instead of letters*
 #
-# GPT-2 never sees a letter. A program cuts the text into pieces, called **tokens**, and hands the model their numbers.
-# So a model may fail to count the letters of a word, or to add two numbers: it is shown no letters, and digits in odd
-# groups.
+# Ask GPT-2 how many r are in *strawberry*, and it has no letters to count. A program has cut the text into pieces,
+# called **tokens**, and the model gets their numbers. Lesson 9's model read plain bytes and needed no such program.
+# **What does a model gain by reading tokens in place of bytes, and what does it pay?**
 #
-# You build that program as GPT-2 has it. It learns its pieces from a text, cuts any text without loss, and puts it
-# together again. Then you measure what the cuts cost.
+# You build this program as GPT-2 has it, then measure what its cuts cost.
 #
 # | | |
 # |---|---|
@@ -49,13 +48,13 @@ from helpers.parts.bpe import merge_pair, split_pieces
 check = start("11_tokens")
 
 # %% [markdown]
-# ## Words, bytes, and something between
+# ## With more merges a text has fewer tokens
 #
-# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words: a word that is not in the list stays unknown. Lesson 9
-# took single bytes: nothing is unknown, and sequences are long. GPT-2 takes the middle way ([Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
-# 2.2). It starts from bytes, and joins those that often occur together: that is a **merge**. With enough merges a
-# common word is one token.
+# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words, and a word that is not in the list stays unknown.
+# With bytes nothing is unknown, and sequences are long. GPT-2 starts from bytes and joins those that often occur
+# side by side ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+# section 2.2). Joining one such pair is a **merge**.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Six rows, each the same sentence, The Zürich tokenizer raises 12345 exceptions, doesn't it?, cut into coloured tokens. Bytes: every letter is a token, ü is two. With more merges the tokens get longer, until exception and doesn are whole. GPT-2: still fewer, the number in two. BERT: in small letters, zurich whole, and pieces that continue a word marked."}}
 folder = gpt2_files("gpt2", places="embedded").folder
@@ -84,15 +83,18 @@ plt.show()
 #
 # </div>
 #
-# **The more merges, the fewer tokens, and the words most frequent in the training text become single tokens first.**
-# With its space, *exception* is one token of the small model, and *Zürich* is six. This BERT, which learns its pieces
-# in another way ([lesson 14](../14_bert/14_bert.ipynb)), drops capitals and accents.
+# **With all its merges, the small model cuts the sentence into fewer than half as many tokens as bytes.** With its
+# space, *exception* is one token and *Zürich* six. This BERT ([lesson 14](../14_bert/14_bert.ipynb)) drops capitals
+# and accents.
+#
+# Which symbols do merges start from?
 
 # %% [markdown]
-# ## From text to bytes
+# ## Every text is bytes, so no text is unknown
 #
-# Tokens are kept in text files, and bytes such as 0, 10 or 32 (a null, a new line and a space) print badly or not at
-# all. So each of the 256 bytes gets a **printable character** to stand for it.
+# A byte has 256 values, and a vocabulary that holds them all can spell any text. But tokens are kept in text files,
+# where bytes such as 0, 10 or 32 (a null, a new line and a space) print badly or not at all. So each byte gets a
+# **printable character** to stand for it.
 
 # %% [markdown]
 # <div class="card">
@@ -142,26 +144,26 @@ for text in ("Hello, world", "naïve\n", "→ 😀"):
     print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
 
 # %% [markdown]
-# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. What looks like gibberish is exact: each character stands
-# for one byte, and the way back is as easy.
+# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. Each character stands for one byte, so the text can
+# be read back. Which neighbours should be joined?
 #
-# ## Learning what to join
+# ## Merges are learned by counting pairs
 #
-# **Byte-pair encoding** ([Sennrich, Haddow and Birch, 2016](https://aclanthology.org/P16-1162/), after a compression
-# method of [Gage, 1994](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM)) learns its merges from a text
-# by counting. Count all pairs of neighbours; join the most frequent pair everywhere; count again. Each round makes one
-# new symbol, which takes part in the next.
+# **Byte-pair encoding** ([Sennrich, Haddow and Birch, 2016](https://aclanthology.org/P16-1162/), after [Gage,
+# 1994](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM)) counts all pairs of neighbours in a text,
+# joins the most frequent pair everywhere, and counts again. Each round makes one new symbol, which takes part in
+# the next.
 #
-# A word that occurs a hundred times counts a hundred times, and no pair reaches across the border of a word. GPT-2
-# decides what counts as a word with a regular expression, given here as `split_pieces`. Note where the spaces go:
+# No pair reaches across the border of a word. GPT-2 decides what counts as a word with a regular expression, given
+# here as `split_pieces`:
 
 # %% tags=["nbval-check-output"]
 print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
 print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 
 # %% [markdown]
-# A space goes to the word after it, so *loop* with a space and *loop* without are two different words. The second line
-# shows the other function that is given: `merge_pair` joins one pair in one list of symbols, from left to right.
+# **A space goes to the word after it**, so *loop* with a space and *loop* without are two different words. The
+# second line shows `merge_pair`, also given: it joins one pair in one list of symbols, from left to right.
 
 # %% [markdown]
 # <div class="card">
@@ -216,8 +218,8 @@ def learn_merges(words, count):
 check(learn_merges)
 
 # %% [markdown]
-# First the example of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), four words, without
-# their sign for the end of a word; then the prose of Python's manual, a quarter of a megabyte:
+# First the four words of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), without their
+# sign for the end of a word; then the prose of Python's manual:
 
 # %%
 four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
@@ -233,15 +235,17 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
 # %% [markdown]
-# The first merges are the small change of English: *he*, *in*, *on*, *the*. Among the last of the 120 are some of this
-# text's own: *value*, *class*, the beginning of *default* and *defined*, and the end of *method*. GPT-2 has 50,000
-# merges, learned on web pages. With the 256 bytes and one token for the end of a text that makes n = 50,257.
+# **What the text repeats becomes a token.** The first merges are common in English: *he*, *in*, *on*, *the*. Among
+# the last are some of this text's own: *value*, *class*, the end of *method*. GPT-2 has 50,000 merges, learned on
+# web pages. With the 256 bytes and one token for the end of a text that makes n = 50,257.
 #
-# ## Encoding
+# How does a text that was not counted get its tokens?
 #
-# A new text is cut into pieces by the pattern, a piece is spelled in bytes, and its symbols are joined by the merges
-# that were learned. The encoder in the next exercise does all this, and has a fault that is easy to miss. It never
-# fails, and decoding its ids gives every text back. But it cuts many words otherwise than in the training text.
+# ## The same merges cut any text
+#
+# The pattern cuts a new text into pieces, each piece is spelled in bytes, and its symbols are joined by the learned
+# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But it cuts
+# many words otherwise than learning did.
 
 # %% [markdown]
 # <div class="card">
@@ -319,7 +323,7 @@ check(encode)
 #
 # </details>
 #
-# Once you have fixed it, unfold the next cell: it draws both ways of merging the piece of the hints.
+# Once you have fixed it, unfold the next cell: it draws both ways of merging *abc*.
 
 # %% tags=["hide-cell"]
 plots.diagrams.merges_in_two_orders("abc", [("b", "c"), ("a", "b")])
@@ -331,13 +335,14 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
     print(f"{len(text)} characters, {len(ids)} tokens:\n    {shown_tokens(ids)}")
 
 # %% [markdown]
-# Common words cost a token or two; rare ones crumble, down to single bytes, and nothing is ever *unknown*.
+# **Common words cost a token or two; rare ones fall into small pieces**, down to single bytes, and none is
+# *unknown*. Does the text come back whole?
 #
-# ## And back
+# ## Decoding gives the text back
 #
-# Join the symbols, turn each character into its byte, and read the bytes as UTF-8. The order matters: a token may end
-# **inside** a character, so bytes are joined before they are read. And a model may write tokens in any order, so their
-# bytes may form no character at all. Python's `decode` raises an error then, unless you tell it what to do.
+# Join the symbols, turn each character into its byte, and read the bytes as UTF-8. A token may end **inside** a
+# character, so bytes are joined before they are read. The tokens that a model writes may also form no character at
+# all.
 
 # %% [markdown]
 # <div class="card">
@@ -385,14 +390,14 @@ smiley = encode("😀", [], tokenizer.vocabulary)
 print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 
 # %% [markdown]
-# The last line shows one, two, three and four of the smiley's bytes. A program that prints tokens as they come has to
-# wait for the last of them.
+# The text comes back whole. The last line shows one to four of the smiley's bytes: a program that prints tokens as
+# they come has to wait for the fourth. If nothing is lost, what does the cut cost?
 #
-# ## What tokens cost
+# ## Everything is counted in tokens
 #
-# Everything is counted in tokens: the window holds a fixed number of them, each token written costs a pass through the
-# model, and providers charge for each. So it matters how a text is cut. The next cells show how GPT-2's own vocabulary
-# does it. It is OpenAI's and no part of this course, so we ran it once and saved the cuts; the command is printed.
+# A window holds a fixed number of tokens, each token written costs a pass through the model, and providers charge
+# for each. The next cells show the cuts of GPT-2's own vocabulary. It is no part of this course, so they are
+# recorded.
 
 # %%
 print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
@@ -405,8 +410,7 @@ def show_cuts(*texts):
 show_cuts("the", " the", "The", " The", "THE")
 
 # %% [markdown]
-# **Spaces and capitals.** These are five ids, with five vectors that know nothing of each other at the start. The forms
-# with a space are the usual ones, since in running text most words follow a space.
+# **One word in five forms is five ids**, with five vectors that are unrelated before training.
 
 # %% [markdown]
 # <div class="card">
@@ -436,22 +440,21 @@ print("\nthe 9,000 numbers of four digits:", published["four_digits"])
 check.prediction("cut_of_digits", cut_of_digits)
 
 # %% [markdown]
-# **Digits.** Frequent numbers are tokens of their own; others are cut wherever merges happen to meet. So the cuts of
-# two numbers often fall in different columns: most numbers of four digits are cut in the middle, more than a quarter
-# after the first digit. Adding column by column is hard to learn from such pieces. The first Llama cut every number
-# into single digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1), and where digits are cut
-# changes how well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)).
-#
-# **Spelling.** The same holds for letters:
+# **Digits come in uneven groups.** Frequent numbers are tokens of their own; others are cut wherever merges happen
+# to meet. Most numbers of four digits are cut in the middle, more than a quarter after the first digit. So the cuts
+# of two numbers often fall in different columns. Where digits are cut changes how well a model calculates ([Singh
+# and Strouse, 2024](https://arxiv.org/abs/2402.14903)). The first Llama cut every number into single digits
+# ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1). Are letters easier to see?
 
 # %% tags=["nbval-check-output"]
 show_cuts("strawberry", " strawberry", "Strawberry", " STRAWBERRY")
 
 # %% [markdown]
-# After a space, as in running text, the word is *one* id. Nothing in that number says which letters it has, or how many
-# r. A model has to infer the spelling from texts that spell the word out, and from its related forms. From GPT-2's
-# embeddings alone, a probe could spell up to a third of the tokens exactly ([Itzhak and Levy,
-# 2022](https://arxiv.org/abs/2108.11193)).
+# **An id does not show its letters.** After a space, as in running text, the word is *one* id. Nothing in that
+# number says how many r it has. Training teaches some spelling: from GPT-2's embeddings alone, a probe could spell
+# up to a third of the tokens exactly ([Itzhak and Levy, 2022](https://arxiv.org/abs/2108.11193)).
+#
+# ## Does every language cost the same?
 
 # %% [markdown]
 # <div class="card">
@@ -481,8 +484,9 @@ for language in ("English", "German", "Chinese"):
 check.prediction("costliest_sentence", costliest_sentence)
 
 # %% [markdown]
-# **Other languages.** Most Chinese characters are three bytes, and GPT-2 learned few merges for them: pages in other
-# languages than English were removed from its text on purpose ([Radford et al.,
+# **The shortest of the three sentences takes the most tokens.** Most Chinese characters are three bytes, and GPT-2
+# learned few merges for them: pages in other languages than English were removed from its text on purpose ([Radford
+# et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 # section 3.7). Here are five short sentences in five languages, with the same meanings, and five lines of Python:
 
@@ -517,10 +521,13 @@ print("times as many tokens as in English:",
 #
 # </div>
 #
-# By this count a window holds less than a fifth as much in Hindi as in English, and a text costs more than five times
-# as much. Over many languages the spread is larger still ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
+# **All four other languages take more tokens than English, Hindi more than five times as many.** By this count a
+# window holds less than a fifth as much Hindi as English. Over many languages the spread is larger still ([Petrov
+# et al., 2023](https://arxiv.org/abs/2305.15425)).
 #
-# **A space at the end.** A prompt that ends in a space has a token too many:
+# ## A space at the end of a prompt changes what follows
+#
+# The small model gets the same prompt without and with a final space:
 
 # %%
 show_cuts("the value of the", "the value of the ")
@@ -532,19 +539,20 @@ for prompt in ("the value of the", "the value of the "):
     print(f"{prompt!r:>20}, and then: {',  '.join(best)}")
 
 # %% [markdown]
-# The last two lines show what the course's small model expects after each prompt. After the first, it expects tokens
-# that bring their own space, such as *value* and *first*. In the second, that space is already spent. After a word, a
-# lone space is rare ([Measured further](../../site/further.md#lesson-11) counts them), and the small model met it
-# mostly before words for which it has no token with a space, such as *right* and *row*. So it bets on those. GPT-2
-# depends on such tokens too: two thirds of its vocabulary begins with a space. Do not end a prompt with one.
+# **The model expects other tokens.** After the first prompt, the course's small model expects tokens that bring
+# their own space, such as *value* and *first*. In the second, that space is spent, and the model bets on *right*
+# and *row*, for which it has no token with a space. In Python's manual a lone space seldom follows a word
+# ([Measured further](../../site/further.md#lesson-11)). Two thirds of GPT-2's vocabulary begins with a space, so do
+# not end a prompt with one.
 #
-# ## Comparing models that cut differently
+# How can two models be compared when their tokens differ?
 #
-# Lesson 9 measured in bits per byte. For token models one usually gives the
-# [perplexity](../../site/glossary.md#perplexity) of a token, $e^{\text{loss}}$: the number of equally likely tokens
-# that would be just as hard to guess. It depends on how the text was cut. Take the simplest of models, which predicts
-# each token by its frequency in the first four fifths of the manual, and measure it on the last fifth, with 0 to 2,000
-# merges.
+# ## Bits per byte compare models that cut differently
+#
+# For token models one usually gives the [perplexity](../../site/glossary.md#perplexity) of a token,
+# $e^{\text{loss}}$: the number of equally likely tokens that would be just as hard to guess. Does it depend on the
+# cut? Take a model that predicts each token by its frequency in the first four fifths of the manual, and measure it
+# on the last fifth, with 0 to 2,000 merges.
 
 # %% [markdown]
 # <div class="card">
@@ -581,8 +589,9 @@ for merges in (0, 100, 400, 1000, 2000):
 check.prediction("perplexity_of_merges", perplexity_of_merges)
 
 # %% [markdown]
-# Longer tokens are fewer, and each is harder to guess. To compare the models, divide *all* the surprise of the text by
-# something that does not depend on the cut: the number of its bytes.
+# **The text is the same, and the perplexity rises with every step.** Longer tokens are fewer, and each is harder to
+# guess. To compare, divide *all* the surprise of the text by something that does not depend on the cut: the number
+# of its bytes.
 
 # %% [markdown]
 # <div class="card">
@@ -625,10 +634,9 @@ for merges, nats, tokens in measured:
     print(f"{merges:>5} merges: {bits_per_byte_of(nats, tokens, last):.2f} bits per byte")
 
 # %% [markdown]
-# **The same models, in the opposite order**: the more merges, the fewer bits. A table of frequencies that knows whole
-# words beats one that knows letters; it is also the larger table, so this is no proof that more merges always help.
-# When two published models have different tokenizers, compare them in bits per byte, never by perplexity or loss per
-# token.
+# **In bits per byte the order is the opposite**: the more merges, the fewer bits. More merges also make a larger
+# table of frequencies, so this is no proof that they always help. Compare models with different tokenizers in bits
+# per byte on the same text, never by perplexity or loss per token.
 #
 # ## Try your own
 #
@@ -645,19 +653,23 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # %% [markdown]
 # ## What you can do now
 #
-# You can learn and apply byte-pair encoding, and say why no text is unknown to it; explain what a cut costs, in digits,
-# in spelling and in other languages; and compare models whatever their tokens are.
+# **What does a model gain by reading tokens in place of bytes, and what does it pay?**
 #
-# **Three questions to think about**
+# - **Sequences get shorter.** With 2,000 merges, the last fifth of the manual took about a quarter as many tokens
+#   as bytes. No text is unknown, since every byte is in the vocabulary.
+# - **Letters and columns are hidden.** With its space, *strawberry* is one id of GPT-2's. Most numbers of four
+#   digits are cut in the middle, more than a quarter after the first digit.
+# - **Other languages take more tokens.** GPT-2's vocabulary cut five short sentences into 35 tokens in English and
+#   199 in Hindi.
+# - **Perplexity no longer compares models that cut differently.** With more merges it rose, while the bits per byte
+#   of the same text fell.
 #
-# <details><summary>1. Why not train one token for every word of the language, and be done?</summary>
+# You can now learn merges, encode and decode as GPT-2 does. What does GPT-2 do with the ids? Lesson 12 opens its
+# files.
 #
-# There is no such list: names, compounds, misspellings and numbers have no end, so some words would stay unknown. And
-# the table of tokens grows with n: in the smallest GPT-2 it is 38.6 of 124.4 million parameters already (lesson 12).
+# **Two questions to think about**
 #
-#
-# </details>
-# <details><summary>2. A token was hardly ever in the model's training text. What happens when you write it?</summary>
+# <details><summary>1. A token was hardly ever in the model's training text. What happens when you write it?</summary>
 #
 # Its vector has hardly been trained, and the model does not know what to make of it. The vocabulary is often learned on
 # other text than the model, so there are such tokens. One of GPT-2's, " SolidGoldMagikarp", was the name of a Reddit
@@ -665,7 +677,7 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # 2024](https://arxiv.org/abs/2405.05417), look for more of them).
 #
 # </details>
-# <details><summary>3. Could a model do without tokens, and read bytes?</summary>
+# <details><summary>2. Could a model do without tokens, and read bytes?</summary>
 #
 # Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention grows
 # with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the Byte Latent
@@ -680,7 +692,5 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # - A. Radford et al., ["Language models are unsupervised multitask
 #   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 #   2019, section 2.2: why bytes, and why no merges across kinds of characters.
-# - A. K. Singh and D. Strouse, ["Tokenization counts"](https://arxiv.org/abs/2402.14903), 2024: digits from the left or
-#   from the right.
 #
 # **Next:** [lesson 12, *GPT-2*](../12_gpt2/12_gpt2.ipynb)
