@@ -9,25 +9,24 @@
 #
 # *Remember the last segment*
 #
-# *I have a cat.* | *It does not eat fish.* A language model reads a long text in windows. Where a window ends, what was
-# in it is lost. Here a border falls between the two sentences, and nothing in the second window says what *it* is.
-# **How can a model use what was before its window?**
+# *I have a cat.* | *It does not eat fish.* A language model reads a long text in windows. Here a window ends between
+# the two sentences, and nothing in the second one says what *it* is. A longer window only moves the border. **How can
+# a model use what stood before its window, without reading it again?**
 #
-# [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window, and
-# looks back at it. That takes two ideas: a memory without a gradient, and positions that say how far apart two tokens
-# are instead of where they are. You build both, show that the answers come from the memory, and see what the memory has
-# become in today's models.
+# [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window,
+# and looks back at it. That takes a memory without a gradient, and positions that say how far apart two tokens are.
+# You build both, and measure what the memory gains.
 #
 # | | |
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb); for the end, [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md); here t is the length of a segment, m that of the
-# memory, and s = m + t is the number of positions that can be looked at. Parts whose names begin with `finished_` are
-# for the exercises that build on them. What every check asks is on [the page for students](../../site/students.md).
+# memory, and s = m + t. Parts named `finished_…` are for the exercises that build on them. What every check asks is
+# on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -52,13 +51,13 @@ from helpers.progress import progress
 check = start("15_transformer_xl")
 
 # %% [markdown]
-# ## A passkey in another window
+# ## A model can only guess a passkey that its window does not hold
 #
 # One window holds a **passkey** somewhere among random letters. The next has only letters, and at its end a question
-# mark: which passkey was it? There are 16 of them, so a guess is right once in 16.
+# mark: which passkey was it? A guess is right once in 16.
 #
-# The transformer of [lesson 9](../09_character_generator/09_character_generator.ipynb) reads one window at a time.
-# Train it twice: with a window of 8 tokens it reads the question alone, with a window of 16 it reads both parts.
+# Train the transformer of [lesson 9](../09_character_generator/09_character_generator.ipynb) twice. With a window of
+# 8 tokens it reads the question alone; with a window of 16 it reads both parts.
 
 # %%
 PASSKEYS, ASK = 16, 32    # ids: 0 to 15 passkeys, 16 to 31 letters, 32 the question mark
@@ -111,32 +110,31 @@ draw_right(learned, "Beyond the border of its window, the model can only guess")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The share of passkeys that are named correctly, on new segments; each point is the mean of five
-# batches of 64. Both models have two blocks and see the same batches. One run of each.
+# **How to read it.** The share of passkeys named correctly, on new segments; each point is the mean of five batches
+# of 64. Both models have two blocks and see the same batches. One run of each.
 #
 # </div>
 #
-# A model that sees the passkey learns the task. **No training helps a model whose window does not reach it.** Published
-# models are asked for passkeys too, in texts of up to a million tokens ([Munkhdalai et al.,
-# 2024](https://arxiv.org/abs/2404.07143)).
+# A model that sees the passkey learns the task. **No training helps a model whose window does not reach it.**
+# ([Published models](https://arxiv.org/abs/2404.07143) are asked for passkeys too.) What do borders do to an ordinary
+# text?
 
 # %% [markdown]
-# ## Two complaints about windows
+# ## A border does harm in two ways
 #
-# Sooner or later a text outgrows its window. Models like lesson 9's ([Al-Rfou et al.,
-# 2018](https://arxiv.org/abs/1808.04444)) cut it into **segments** of t tokens, and read each one separately. [Dai et
-# al.](https://arxiv.org/abs/1901.02860), section 3.1, complain about this in two ways:
+# Models like lesson 9's ([Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cut a long text into **segments**
+# of t tokens, and read each one separately. [Dai et al.](https://arxiv.org/abs/1901.02860), section 3.1, have two
+# complaints:
 #
 # 1. **The context ends where the segment begins.** No output can depend on a token more than t − 1 positions back.
-# 2. **[Context fragmentation](../../site/glossary.md#context-fragmentation).** Borders may fall anywhere, even in the
-#    middle of a word. The first tokens of each segment are predicted from almost nothing.
+# 2. **[Context fragmentation](../../site/glossary.md#context-fragmentation).** Borders may fall anywhere. The first
+#    tokens of each segment are predicted from almost nothing.
 #
-# Lesson 9's fair evaluation, with a window that moves by one token, avoids the second, at nearly t times the work of
-# reading the text once. A longer window only moves the border.
+# Lesson 9's fair evaluation moves the window by one token at a time. That avoids the second, at nearly t times the
+# work of reading the text once.
 #
-# The text of this lesson is program code, the source of Python's own standard library, and its tokens are bytes. In
-# code, a name from line 3 may be used in line 300. One module in twenty is [held
-# out](../../site/glossary.md#held-out-data).
+# This lesson's text is the source code of Python's standard library, and its tokens are bytes. One module in twenty
+# is [held out](../../site/glossary.md#held-out-data).
 
 # %% tags=["hide-input"]
 texts = {"train": [], "held out": []}
@@ -148,19 +146,19 @@ train, held_out = (
 print(f"{len(train):,} bytes to train on, {len(held_out):,} held out")
 
 # %% [markdown]
-# ## Streams
+# ## In streams, each segment follows the one before it
 #
-# To remember the segment before it, a segment has to be read right after that one. Lesson 9 drew its slices at random,
-# so a memory would come from some other place. Here the text is laid out as b **streams**: row number `row` of each
-# batch continues row `row` of the batch before.
+# To remember the segment before it, a segment has to be read right after that one. Lesson 9 drew its slices at
+# random. Here the text is laid out as b **streams**: row number `row` of each batch continues row `row` of the batch
+# before.
 #
 # | | batch 0 | batch 1 | batch 2 |
 # |---|---|---|---|
 # | row 0 | bytes 0 to t − 1 | t to 2t − 1 | 2t to 3t − 1 |
 # | row 1 | bytes kt to kt + t − 1 | kt + t … | kt + 2t … |
 #
-# There are $k = \lfloor (\text{length} - 1)/(bt) \rfloor$ batches. The target of each byte is the next byte, even if
-# that belongs to another segment.
+# There are $k = \lfloor (\text{length} - 1)/(bt) \rfloor$ batches. The target of each byte is the next one, even
+# across a border.
 
 # %% [markdown]
 # <div class="card">
@@ -217,23 +215,22 @@ for row in (0, 7):
         print(f"batch {batch}, row {row}: {show(inputs[batch, row])}")
 
 # %% [markdown]
-# ## A memory
+# ## The memory holds what came into each block
 #
-# What does a block need in order to look back at the last segment? Its own **inputs** there, from which it can compute
-# keys and values as it does for the present segment. So each block keeps its input vectors. With $h^{\ell-1}$ for the
-# input of block $\ell$ and $\tau$ for the segment ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.2):
+# What does a block need in order to look back? Its own **inputs** in the last segment: from them it can compute keys
+# and values. With $h^{\ell-1}$ for the input of block $\ell$ and $\tau$ for the segment ([Dai et
+# al.](https://arxiv.org/abs/1901.02860), section 3.2):
 #
 # $$\tilde h^{\,\ell-1}_{\tau+1} = \big[\,\mathrm{SG}(h^{\ell-1}_{\tau}) \circ h^{\ell-1}_{\tau+1}\,\big], \qquad
 # q = h^{\ell-1}_{\tau+1} W_q^\top, \quad
 # k = \tilde h^{\,\ell-1}_{\tau+1} W_k^\top, \quad v = \tilde h^{\,\ell-1}_{\tau+1} W_v^\top .$$
 #
-# The circle joins the two along the positions: a memory (b, m, e) and a segment (b, t, e) make (b, s, e). Each W is
-# (d, e), for one head, as in the paper and in `nn.Linear`. Only the segment has queries, so there are t outputs.
+# The circle joins a memory (b, m, e) and a segment (b, t, e) along the positions: (b, s, e). Each W is (d, e), for
+# one head. Only the segment has queries, so there are t outputs.
 #
 # SG means **stop gradient**, in PyTorch `detach`: the states are used across the border, but the backward pass ends
-# there. Otherwise each backward pass would go on into earlier segments, one more for each block, and all their graphs
-# would have to be kept. This is **segment-level recurrence**: like a recurrent network, but a segment at a time, and
-# what a block reads from the last segment came out of the layer *below* it.
+# there. Otherwise the graphs of earlier segments would have to be kept. This is **segment-level recurrence**: what a
+# block reads from the last segment came out of the layer *below* it.
 
 # %%
 plots.diagrams.segment_memory()
@@ -241,15 +238,15 @@ plots.diagrams.segment_memory()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each arrow points from a position to one that looks at it; not all are drawn. The red output looks
-# at three positions of its own segment and three of the memory. Those have looked back too. So the red output can
-# depend on all coloured bytes, but not on the white ones.
+# **How to read it.** Each arrow points from a position to one that looks at it; not all are drawn. The red output
+# looks at its own segment and the memory, whose positions have looked back too. So it can depend on all coloured
+# bytes, but not on the white ones.
 #
 # </div>
 #
 # The memory need not be one segment long. After each segment, the new states are appended and the newest m are kept.
-# The function below has the bug of a published program for reinforcement learning with Transformer-XL. It runs, and a
-# model that uses it trains. But its memory does nothing.
+# The function below has the bug of a published program for reinforcement learning with Transformer-XL. A model that
+# uses it trains, but its memory does nothing.
 
 # %% [markdown]
 # <div class="card">
@@ -295,19 +292,18 @@ def extend_memory(memory, x, m):
 check(extend_memory)
 
 # %% [markdown]
-# ## Why the old positions break
+# ## With a memory, two tokens share one position
 #
-# In lesson 9's model, positions come from a vector added to each token: $U_3$ for position 3. With a memory there are
-# two positions 3, one in this segment and one in the segment before, and both have the same vector. In the first block,
-# the same byte at both gives the same key twice, so no query can tell the two apart. Numbering on across segments does
-# not help: the positions would grow without end, and the vectors of later ones were never trained.
+# In lesson 9's model, a vector is added to each token for its position: $U_3$ for position 3. With a memory there are
+# two positions 3. In the first block, the same byte gives the same key at both, so no query can tell them apart.
+# Numbering on does not help: the vectors of later positions were never trained.
 #
-# What a query needs is the **distance** to a key, and distances stay small. If the keys are counted from the oldest of
-# the memory, query i and key j are i + (s − t) − j apart. The biases and rotary positions of [lesson
-# 6](../06_positions/06_positions.ipynb) use only distances, too. Transformer-XL has its own way.
+# What a query needs is the **distance** to a key, and distances stay small. Query i and key j, counted from the
+# oldest of the memory, are i + (s − t) − j apart. The biases and rotary positions of [lesson
+# 6](../06_positions/06_positions.ipynb) use only distances, too. How does Transformer-XL bring them into a score?
 
 # %% [markdown]
-# ## Four terms
+# ## Content and distance give a score of four terms
 #
 # Start from what absolute positions compute, a query at i and a key at j, and multiply out. As in the paper, the
 # token's vector $E_i$ and the position's $U_i$ are columns here, (e,), so that a query is $W_q (E_i + U_i)$, (d,):
@@ -316,31 +312,30 @@ check(extend_memory)
 # \underbrace{E_i^\top W_q^\top W_k E_j}_{(a)} + \underbrace{E_i^\top W_q^\top W_k U_j}_{(b)} +
 # \underbrace{U_i^\top W_q^\top W_k E_j}_{(c)} + \underbrace{U_i^\top W_q^\top W_k U_j}_{(d)} .$$
 #
-# The terms compare content or position with content or position. Now make three changes ([Dai et
-# al.](https://arxiv.org/abs/1901.02860), section 3.3):
+# Now make three changes ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.3):
 #
-# - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**, (e,). Nothing in R is learned.
+# - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**, (e,), not learned.
 # - The query's own position must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i:
 #   $u^\top$ in (c) and $v^\top$ in (d), both (d,). The v is the paper's letter; it is not a value.
-# - Keys for content and keys for position get separate matrices, $W_{k,E}$ and $W_{k,R}$, both (d, e).
+# - Content and position get separate key matrices, $W_{k,E}$ and $W_{k,R}$, both (d, e).
 #
 # $$A^{\mathrm{rel}}_{ij} = \underbrace{E_i^\top W_q^\top W_{k,E} E_j}_{(a)} +
 # \underbrace{E_i^\top W_q^\top W_{k,R} R_{i-j}}_{(b)} + \underbrace{u^\top W_{k,E} E_j}_{(c)} +
 # \underbrace{v^\top W_{k,R} R_{i-j}}_{(d)} .$$
 #
-# So (c) says which content is important for every query, and (d) which distance is. In a program $W_q E_i$ is the query
+# So (c) says which content is important for every query, and (d) which distance. In a program $W_q E_i$ is the query
 # q, $W_{k,E} E_j$ the key k, and $W_{k,R} R_{i-j}$ a vector r for each distance. Two products compute all four terms:
 # (a) and (c) are **(q + u) · k**, (b) and (d) are **(q + v) · r**.
 
 # %% [markdown]
-# ## The relative shift
+# ## One shift moves every distance to its key
 #
-# (b) and (d) need the r of a distance for each of t·s *pairs*. But there are only s different distances, s − 1 to 0. So
-# multiply each query by those s vectors, from far to near: a matrix (t, s) with one column for each **distance**. It
-# contains all the numbers that we need, but in the wrong columns: the last query's row is right, the row before it must
-# move left by one, the first by t − 1.
+# (b) and (d) need a product for each of t·s *pairs*. But there are only s different distances, s − 1 to 0. So
+# multiply each query by their s vectors, from far to near: a matrix (t, s) with one column for each **distance**. It
+# contains all the numbers, but in the wrong columns: the last query's row is right, the row before it must move left
+# by one, the first by t − 1.
 #
-# Row by row, that would be a loop. The authors' program moves all rows at once, by padding and a change of shape:
+# The authors' program moves all rows at once, by padding and a change of shape:
 
 # %%
 plots.diagrams.shift_steps()
@@ -437,17 +432,14 @@ def relative_scores(q, k, r, u, v):
 check(relative_scores)
 
 # %% [markdown]
-# ## The model
+# ## The model is lesson 7's stack with a memory for each block
 #
-# What remains is familiar: heads, a mask, a softmax, a mixing layer. `TransformerXLBlock(e, h)` is finished. It is
-# [lesson 7's](../07_transformer_block/07_transformer_block.ipynb) pre-norm block with three additions:
+# `TransformerXLBlock(e, h)` is finished. It is [lesson 7's](../07_transformer_block/07_transformer_block.ipynb)
+# pre-norm block with three additions:
 #
 # - It is called with x and a memory, or None. Queries come from x, keys and values from both, the memory first.
 # - Its mask has t rows and s columns: query i sees the whole memory and the segment up to itself, j ≤ i + (s − t).
-#   (PyTorch's `is_causal=True` draws its triangle from the upper left corner, and would let query 0 see only the oldest
-#   key.)
 # - The memory holds the block's inputs **before the norm**, and the block normalises them as it does its segment.
-#   Otherwise keys of the past would be made from unnormalised vectors, and no error would tell.
 
 # %% [markdown]
 # <div class="card">
@@ -505,10 +497,10 @@ class TransformerXL(nn.Module):
 check(TransformerXL)
 
 # %% [markdown]
-# ## The passkey once more
+# ## The model reads the passkey from its memory
 #
-# Your model has two blocks too, and a window of 8. Train it on the same batches. It reads the segment with the passkey,
-# keeps a memory of 8, and then reads the question.
+# Your model has two blocks too, and a window of 8. On the same batches, it reads the segment with the passkey, keeps
+# a memory of 8, and then reads the question.
 
 # %%
 torch.manual_seed(0)
@@ -546,14 +538,14 @@ with torch.no_grad():
         print(f"{what:>10}: {own:.3f} name their own, {other:.3f} that of the row before")
 
 # %% [markdown]
-# **The answer comes from the memory and from nowhere else.** With an empty memory the model guesses; with another row's
-# memory it names that row's passkey.
+# **The answer comes from the memory and from nowhere else.** With an empty memory the model guesses; with another
+# row's memory it names that row's passkey.
 
 # %% [markdown]
-# ## What crosses the border
+# ## What crosses a border, and what does not?
 #
-# Two instruments of [lesson 5](../05_masking/05_masking.ipynb) show what an output depends on: the gradient, and a
-# changed input. Apply both to the model of the diagram.
+# Two instruments of [lesson 5](../05_masking/05_masking.ipynb) show it: the gradient, and a changed input. Apply both
+# to the model of the diagram.
 
 # %% [markdown]
 # <div class="card">
@@ -637,19 +629,18 @@ check.prediction("gradient_across", gradient_across)
 
 # %% [markdown]
 # **States cross the border, and the gradient does not.** How, then, has the model learned to find the passkey?
-# $W_{k,E}$ and $W_v$ are applied to the memory while the question is read, so they get a gradient, and learn what to
+# $W_{k,E}$ and $W_v$ are applied to the memory while the question is read. So they get a gradient, and learn what to
 # look for there. Nothing trains a state to be useful to the next segment. Here nothing needs to: block 0 remembers a
-# passkey as its embedding, which no gradient ever reaches, and random vectors are easy to tell apart. In real text,
-# states are useful across the border because the same weights also serve the present segment.
+# passkey as its embedding, a random vector that no gradient ever reaches.
 #
-# The right map also shows how far back an output can see: with m = t, each block adds one segment.
+# The right map also shows how far back an output can see: with m = t, each block adds one segment. Does that help in
+# real text? To tell, measure it fairly.
 
 # %% [markdown]
-# ## One pass
+# ## One pass gives each byte a context
 #
-# With a memory, no byte has to be read twice to give each one a context: read the text segment by segment and carry the
-# memory along. Since nothing in the model depends on a length, **the memory may be longer than it was in training**, or
-# absent.
+# With a memory, no byte has to be read twice: read the text segment by segment and carry the memory along. Nothing in
+# the model depends on a length, so **the memory may be longer than it was in training**, or absent.
 
 # %% [markdown]
 # <div class="card">
@@ -699,11 +690,10 @@ def streaming_bits(model, data, t, m):
 check(streaming_bits)
 
 # %% [markdown]
-# ## What a memory gains in real text
+# ## What does a memory gain in real text?
 #
-# In the task above everything depended on the memory. In real text most bytes can be predicted from those just before.
-# Two models begin with the same weights and read the same streams: one forgets at each border, m = 0; the other
-# remembers the last segment, m = t.
+# In real text, much can be predicted from the bytes just before. Two models begin with the same weights and read the
+# same streams: one forgets at each border, m = 0; the other remembers the last segment, m = t.
 
 # %%
 class Run:
@@ -777,28 +767,28 @@ print(f"\neach as it was trained:                 {without[0] - remembering[2]:.
 check.prediction("memory_unpractised", memory_unpractised)
 
 # %% [markdown]
-# **A memory helps even the model that was trained without one.** The three lines under the table are three answers to
-# "what does the memory gain?":
+# **A memory helps even the model that was trained without one.** The lines under the table give three answers to the
+# question of this section:
 #
-# - **Each as it was trained** is the fairest, at equal steps. It leaves out that a step with a memory takes longer.
-# - Part of that gain needs **no training with memory** at all. Relative positions make a segment with a memory look
-#   like a longer segment, and what the model has learned about distances inside a segment holds across a border too.
-# - **Off and on** exaggerates. The model that was trained with a memory had an empty one only once, at the very
-#   beginning. Without its memory it is worse than the model that never had one.
+# - **Each as it was trained** is the fairest, at equal steps, although a step with a memory takes more work.
+# - About half of that gain needs **no training with a memory**. Scores depend only on vectors and distances, so what
+#   was learned inside a segment can be used across a border.
+# - **Off and on** exaggerates. Without its memory, the model trained with one is worse than the model that never had
+#   one.
 #
-# This is one run of each. Sixteen positions of memory bring most of the gain. That points to the second complaint,
-# fragmentation, but does not prove it: those states have looked back themselves. The first complaint is lifted, and
-# yet, after so short a training, a memory of 256 gains nothing over one of 64.
+# This is one run of each. Sixteen positions of memory bring most of the gain. That points to fragmentation, but does
+# not prove it: those states have looked back themselves. And a memory of 256 gains hardly anything over one of 64. Is
+# that so after a longer training?
 #
-# [Measured further](../../site/further.md#lesson-15): the four terms as maps, how far back a model sees, what one pass
-# saves.
+# [Measured further](../../site/further.md#lesson-15): the four terms as maps, how far back a model sees, what one
+# pass saves.
 
 # %% [markdown]
-# ## The same Wikipedia, with a memory
+# ## On Wikipedia, one pass with enough memory beats overlapping windows
 #
-# A longer training was made once and **recorded**. It has the bytes, the held-out part, the width and the number of
-# blocks of [lesson 9's](../09_character_generator/09_character_generator.ipynb) recorded model, and this lesson's
-# memory: segments of 128 bytes, and in training a memory of 128.
+# This training was made once and **recorded**. The bytes, the held-out part, the width and the number of blocks are
+# those of [lesson 9's](../09_character_generator/09_character_generator.ipynb) recorded model. This lesson adds
+# segments of 128 bytes, and in training a memory of as many.
 
 # %% tags=["hide-input"]
 run, before = recorded("enwik8_xl"), recorded("enwik8")
@@ -827,22 +817,20 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, one run. One model, evaluated in one pass with memories of different lengths. Dashed:
-# lesson 9's model on the same bytes, in windows of 256 bytes side by side, and in windows that overlap by three
-# quarters. This model has 6 % more parameters, read 9 % fewer bytes, and has relative positions.
+# **How to read it.** Recorded, one run: one model, evaluated in one pass with memories of different lengths. Dashed:
+# lesson 9's model on the same bytes, in windows of 256 bytes, side by side or overlapping by three quarters. This
+# model has 6 % more parameters, read 9 % fewer bytes, and has relative positions.
 #
 # </div>
 #
-# **With a memory as long as in training, one pass needs fewer bits than lesson 9's overlapping windows**, which compute
-# each position four times. A memory of 256 helps a little more, although it reaches farther than any distance in
-# training. One of 512 is no better than one of 128. With none, this model is worse than lesson 9's side by side: its
-# segments are half as long, and it was hardly ever trained without a memory.  The two models' positions differ too, so
-# not all of the gain need come from the memory.
+# **With a memory as long as in training, one pass needs fewer bits than lesson 9's overlapping windows**, which
+# compute each position four times. A memory of 256 helps a little more, although it reaches farther than any distance
+# in training. One of 512 is no better than one of 128. With none, the model is worse than lesson 9's side by side;
+# but its segments are half as long. The two models' positions differ too, so not all of the gain need come from the
+# memory. Does a memory have to drop anything at all?
 
 # %% [markdown]
-# ## From this memory to today's
-#
-# The memory is still with us, in other forms.
+# ## A memory grows with the text, or loses something
 #
 # **The key–value cache.** Make the segments one token long and never drop anything:
 
@@ -855,22 +843,21 @@ with torch.no_grad():
 print(f"largest difference between the logits: {(at_once - one_by_one).abs().max():.0e}")
 
 # %% [markdown]
-# Token by token, with a memory of all that came before, the model computes what it computes for the whole text at once.
-# That is [lesson 12's](../12_gpt2/12_gpt2.ipynb) cache, except that a cache keeps keys and values, and this memory the
-# inputs from which they are computed.
+# Token by token, with a memory of all that came before, the model computes what it computes for the whole text at
+# once. That is [lesson 12's](../12_gpt2/12_gpt2.ipynb) cache, except that a cache keeps keys and values in place of
+# inputs.
 #
-# **Attention sinks.** A cache grows with the text, so one would like to drop its oldest entries. But published models
-# then fall apart: their heads put much weight on the first few tokens, whatever these are, and now those are gone. If
-# the first four stay, next to the newest, the models read on through millions of tokens ([Xiao et al.,
-# 2023](https://arxiv.org/abs/2309.17453), section 3). The text stays fluent, but what is dropped in between is lost all
-# the same. In [gpt-oss](https://huggingface.co/docs/transformers/model_doc/gpt_oss.md) each head has a learned sink.
+# **Attention sinks.** A cache grows with the text. But if its oldest entries are dropped, published models fall
+# apart: their heads put much weight on the first few tokens, whatever these are. If the first four stay, the models
+# read on through millions of tokens ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), section 3).
+# ([gpt-oss](https://huggingface.co/docs/transformers/model_doc/gpt_oss.md) learns a sink for each head.)
 #
-# **A memory of fixed size.** Instead of placing the past side by side, one can add it up. In **linear attention**
-# ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236)) the memory of a head is one matrix, to which each
-# token adds the product of its key and its value. No border drops anything, but the tokens pile up in the same few
-# numbers. So newer versions multiply the matrix by a **gate** below 1 at each token, and forget on purpose. In
-# [several recent models](https://sebastianraschka.com/llm-architecture-gallery/hybrid-attention/) most layers are of
-# this kind; in Qwen3-Next and [Kimi Linear](https://arxiv.org/abs/2510.26692) only every fourth keeps a cache.
+# **A memory of fixed size.** A memory can also add up what it reads. In **linear attention** ([Katharopoulos et al.,
+# 2020](https://arxiv.org/abs/2006.16236)) the memory of a head is one matrix, to which each token adds the product of
+# its key and its value. All tokens share its numbers. So newer versions multiply it by a **gate** below 1 at each
+# token, and what is old fades. In [several recent
+# models](https://sebastianraschka.com/llm-architecture-gallery/hybrid-attention/) most layers are of this kind; in
+# Qwen3-Next and [Kimi Linear](https://arxiv.org/abs/2510.26692) only every fourth keeps a cache.
 #
 # | memory | what a block keeps | numbers | what is lost |
 # |---|---|---|---|
@@ -879,36 +866,42 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # | sinks and a window w | keys and values of the first 4 and the newest w | 2·(4 + w)·e | what is between |
 # | state of fixed size | one matrix (d, d) for each head | h·d² = e·d | details |
 #
-# [Infini-attention](https://arxiv.org/abs/2404.07143) (Munkhdalai et al., 2024) adds such a matrix to segments like this
-# lesson's; an attempt to repeat it found that it [gets worse the more often the memory is
-# compressed](https://huggingface.co/blog/infini-attention). **How to use what was before the window is not settled.**
-# [Lesson 16](../16_sparse_attention/16_sparse_attention.ipynb) builds a state with a gate.
+# **No memory in the table has a fixed size and loses nothing.** In an attempt to repeat Infini-attention, which adds
+# such a matrix to segments, the results [got worse the more often the memory was
+# compressed](https://huggingface.co/blog/infini-attention).
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can read a text in streams; carry states across a border without their gradient; write attention that depends only
-# on distances; show that an answer comes from a memory; and say what a gain was compared with.
+# **How can a model use what stood before its window, without reading it again?** Each block keeps its newest inputs,
+# and the next segment looks back at them by their distance.
 #
-# **Three questions to think about**
+# - **The passkey was found in the memory alone.** A model with a window of 8 and no memory only guessed. With a
+#   memory, the model named every passkey; with another row's memory, that row's.
+# - **States cross the border, and the gradient does not.** Positions are distances, because numbered positions would
+#   repeat in memory and segment.
+# - **In real text the memory lowered the bits per byte.** On code, in one short run of each, about half of the gain
+#   came from memory at evaluation alone. On Wikipedia, recorded once, one pass beat lesson 9's overlapping windows
+#   once the memory was as long as in training; but the two models' positions differ, too.
+# - **A memory grows with the text, or loses something.** This one loses what is beyond the reach of all blocks
+#   together; a key–value cache loses nothing, and grows.
 #
-# <details><summary>1. A model is trained on random slices with the memory of the batch before, and the loss goes down.
-# What has the model learned to do with its memory?</summary>
+# You can read a text in streams, write attention that depends only on distances, and say what a gain was compared
+# with.
 #
-# Probably to ignore it: it comes from another place in the text, which says little about this one.
+# **Two questions to think about**
 #
-# </details>
-# <details><summary>2. After the last batch of an epoch comes the first one again. What should happen to the
+# <details><summary>1. After the last batch of an epoch comes the first one again. What should happen to the
 # memory?</summary>
 #
 # It should be emptied: otherwise row 0 would remember the end of its own stream while it reads the beginning.
 #
 # </details>
-# <details><summary>3. The program of exercise 2 was changed to begin with a memory of m zero vectors. Is that as good
+# <details><summary>2. The program of exercise 2 was changed to begin with a memory of m zero vectors. Is that as good
 # as an empty one?</summary>
 #
-# No. A softmax gives weight to zeros too, so without a mask the first segments attend to m positions that never existed
-# ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory).
+# No. A softmax gives weight to zeros too, so without a mask the first segments attend to m positions that never
+# existed ([issue 7 of the repository](https://github.com/dhruvramani/Transformers-RL/issues/7) is about its memory).
 #
 # </details>
 #
@@ -916,7 +909,8 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 #
 # - **[Dai et al., *Transformer-XL: attentive language models beyond a fixed-length context*,
 #   2019](https://arxiv.org/abs/1901.02860)**, sections 3.2 and 3.3; the shift is in appendix B.
-# - [Xiao et al., *Efficient streaming language models with attention sinks*, 2023](https://arxiv.org/abs/2309.17453):
-#   figure 1 compares four ways.
+# - [Xiao et al., 2023](https://arxiv.org/abs/2309.17453), on sinks: figure 1 compares four ways.
+#
+# What does a state of fixed size forget, and what does a window? Lesson 16 measures it.
 #
 # **Next:** [lesson 16, *Sparse attention*](../16_sparse_attention/16_sparse_attention.ipynb)
