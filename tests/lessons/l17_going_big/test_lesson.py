@@ -123,7 +123,6 @@ def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_o
 
 def test_the_hints_and_answers_count_right():
     assert 16 * 7 == 112 == 2 * 80 - 48, "GB: 7 billion parameters, two GPUs"
-    assert 16 * 1000**2 * 4 == 64e6 and 4 * 64 == 256, "MB: one head, and four"
     assert big.best_size([1, math.exp(2), math.exp(4)], [5, 1, 5]) == pytest.approx(math.exp(2))
     assert big.best_size([1, math.exp(2), math.exp(4)], [1, 5, 1]) is None and round(math.exp(2), 1) == 7.4
 
