@@ -9,25 +9,23 @@
 #
 # *What has changed in the models that came after it*
 #
-# The model of [lesson 12](../12_gpt2/12_gpt2.ipynb) is from 2019. What would you have to change in it to load a Llama?
-# Five small things, most of them older than the models that made them known. But get one of them slightly wrong, and
-# the published weights may still load, with every shape right and every logit wrong. You will read what such a model
-# writes.
+# You have the code of a GPT-2, from [lesson 12](../12_gpt2/12_gpt2.ipynb), and the published weights of a Llama.
+# **What do you have to change in the code, and how do you notice a mistake?** Five small changes are enough. But
+# with one detail wrong the weights may still load: every shape fits, the model writes, and its logits are wrong.
 #
-# This lesson builds a Llama, loads one, and lets it write. Then the model gets a longer text than it was trained on and
-# fails, and you repair it without training. The last part is about a [mixture of
-# experts](../../site/glossary.md#mixture-of-experts), and about what models have added since.
+# The last sections ask the same of a longer text and of a [mixture of
+# experts](../../site/glossary.md#mixture-of-experts).
 #
 # | | |
 # |---|---|
 # | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, angles for a longer window, and a router; one of them you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 105 minutes: seven exercises, 24 points, and two predictions |
+# | **It takes** | about 100 minutes: seven exercises, 24 points, and two predictions |
 # | **It computes** | for seconds in each cell, half a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys and
-# values), e width, h heads, d = e/h, n vocabulary. Two new letters are g, the number of groups whose heads share keys
-# and values, and N, the number of experts. Parts whose names begin with `finished_` are for the exercises that build on
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys
+# and values), e width, h heads, d = e/h, n vocabulary. New are g, the number of groups of heads that share keys and
+# values, and N, the number of experts. Parts whose names begin with `finished_` are for the exercises that build on
 # them. What every check asks is on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -61,11 +59,11 @@ from helpers.parts.weight_files import read_weights
 check = start("18_since_gpt2")
 
 # %% [markdown]
-# ## Five changes
+# ## A Llama is a GPT-2 with five changes
 #
-# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) is a GPT-2 with other parts in the same places. Most
-# open models since use its block, with the grouped queries that the larger [Llama
-# 2](https://arxiv.org/abs/2307.09288) models added:
+# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) has other parts in the same places. Most open
+# models since use its block, with the grouped queries that the larger [Llama 2](https://arxiv.org/abs/2307.09288)
+# models added:
 
 # %%
 plots.diagrams.llama_block()
@@ -73,22 +71,19 @@ plots.diagrams.llama_block()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** On the left is the block of lesson 12, on the right a Llama's; changes are orange. The plan is the
-# same: two norms, attention, a network, two additions. Nothing is added to x for its position any more, and no layer
-# has a bias.
+# **How to read it.** On the left is the block of lesson 12, on the right a Llama's; changes are orange.
 #
 # </div>
 #
-# The five are the norm, the network, the missing biases, the positions, and the sharing of keys and values.
+# The five: the norm, the network, no biases, the positions, and shared keys and values.
 #
-# **The norm.** [Layer normalisation](../../site/glossary.md#layer-normalisation) subtracts the mean, divides by the
-# standard deviation, then scales and shifts. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) asked which
-# of these steps are needed, and kept the division: **RMSNorm** divides each vector by the root of the mean of its
-# squares, with a small ε under the root.
+# **The norm no longer subtracts the mean.** [Layer normalisation](../../site/glossary.md#layer-normalisation)
+# subtracts the mean, divides by the standard deviation, then scales and shifts. The **RMSNorm** of [Zhang and
+# Sennrich, 2019](https://arxiv.org/abs/1910.07467) divides each vector by the root of the mean of its squares, with
+# a small ε under the root, and multiplies by a learned weight γ for each component.
 #
-# It has no mean and no bias, only a learned weight γ for each component. The class below has a bug from a published
-# training library ([llm-foundry, issue 371](https://github.com/mosaicml/llm-foundry/issues/371)). No error was raised,
-# but in training the loss diverged.
+# The class below has a bug from a published training library ([llm-foundry, issue
+# 371](https://github.com/mosaicml/llm-foundry/issues/371)). No error was raised, but in training the loss diverged.
 
 # %% [markdown]
 # <div class="card">
@@ -149,18 +144,18 @@ print("of x without its mean, LayerNorm's output:",
 #
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
 #
-# So on vectors whose mean is already 0, RMSNorm equals a LayerNorm without a bias. Its authors [found
+# On vectors whose mean is already 0, it equals a LayerNorm without a bias. Its authors [found
 # it](https://arxiv.org/abs/1910.07467) as good on their tasks, and faster.
 #
-# **The feed-forward network.** GPT-2's network widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
-# 2020](https://arxiv.org/abs/2002.05202) begins with two layers side by side, and one is a gate for the other:
+# **The network gets a gate.** GPT-2's network widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
+# 2020](https://arxiv.org/abs/2002.05202) begins with two layers, and one is a gate for the other:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
-# σ is the sigmoid. There are three matrices instead of two. To keep the number of parameters, the hidden layer shrinks
-# to two thirds: 3 · e · (8/3) e = 2 · e · 4e. The paper cannot say why it works better: "We offer no explanation as to
-# why these architectures seem to work; we attribute their success, as all else, to divine benevolence."
+# σ is the sigmoid. With three matrices instead of two, the hidden layer shrinks to two thirds, to keep the number
+# of parameters: 3 · e · (8/3) e = 2 · e · 4e. The paper cannot explain why this works better, and attributes it to
+# "divine benevolence".
 
 # %% [markdown]
 # <div class="card">
@@ -204,24 +199,24 @@ class SwiGLU(nn.Module):
 check(SwiGLU)
 
 # %% [markdown]
-# **No biases.** No linear layer has a bias, and no norm has one. In many small models the table of tokens is also the
-# output layer ([tied](../../site/glossary.md#tied-weights)); large models usually have two tables.
+# **No layer has a bias**, neither a linear layer nor a norm.
 #
-# **Positions.** [Rotary positions](../../site/glossary.md#rotary-positions) are those of
-# [lesson 6](../06_positions/06_positions.ipynb): in each layer, queries and keys are rotated by their positions, and
-# values are not. Nothing is learned and nothing is added to x, so there is no table that ends at t_max.
+# **Positions are rotations.** Nothing is added to x. In each layer, queries and keys are rotated by their
+# positions, and values are not: the [rotary positions](../../site/glossary.md#rotary-positions) of [lesson
+# 6](../06_positions/06_positions.ipynb). There is no table that ends at t_max. But one number has to be chosen: how
+# fast do the angles grow?
 
 # %% [markdown]
-# ## The base of the angles
+# ## With a larger base, scores fall less with distance
 #
 # From one position to the next, pair j of a head of width d turns by its **frequency** $\omega_j$, and after
 # $2\pi/\omega_j$ positions, its **wavelength**, it is back:
 #
 # $$\omega_j = \theta^{-2j/d}, \qquad j = 0, \dots, d/2 - 1 .$$
 #
-# Lesson 6 took θ = 10,000. Llama 3 takes 500,000 ([2024](https://arxiv.org/abs/2407.21783), section 3.2), "to better
-# support longer contexts". The number stands in a file of settings. Load the weights with another θ and the model still
-# runs, with wrong angles. What does θ change?
+# Lesson 6 took a base θ of 10,000. Llama 3 takes 500,000 ([2024](https://arxiv.org/abs/2407.21783), section 3.2).
+# The number stands in a file of settings: with another θ the weights load and the model runs, with the wrong
+# angles. What does θ change?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels, each with a line for θ = 10,000 and one for 500,000. Left, wavelength against pair, logarithmic: both begin at 6 positions; the lines part, and end near fifty thousand and two and a half million. A dotted line at the window is crossed by the first line after three quarters of the pairs, by the second after half. Right, the mean cosine against distance, logarithmic: both fall from 1; from a distance of a few tens on, the line for 500,000 is above the other nearly everywhere."}}
 d, window = 128, 8192                                       # as in Llama 3 8B
@@ -246,32 +241,33 @@ for name, (_, wavelengths) in waves.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Heads of width 128. Left, the wavelength of each pair; above the dotted line a pair does not
-# complete one turn in a window of 8,192 positions. Right, the score of a query with a key that has the same
-# components, relative to distance 0, if all pairs are equally long.
+# **How to read it.** Heads of width 128. Left, above the dotted line a pair does not complete one turn in a window
+# of 8,192 positions. Right, the score of a query with an equal key, relative to distance 0, if all pairs are
+# equally long.
 #
 # </div>
 #
-# A larger base leaves the fastest pair as it is and slows the others, the slowest most. So at a large distance more
-# pairs still agree, and the score of two equal vectors falls less. [Xiong et al.,
-# 2023](https://arxiv.org/abs/2309.16039) blame this fall for Llama 2's trouble with distant tokens; they raised the
-# base to 500,000 and trained on. The price: more pairs never complete a turn in the window. *Beyond the window* shows
-# what such pairs do.
+# A larger base slows all pairs but the fastest, the slowest most. So at a large distance the score of two equal
+# vectors falls less. [Xiong et al., 2023](https://arxiv.org/abs/2309.16039) blame this fall for Llama 2's trouble
+# with distant tokens. The price: more pairs never complete a turn in the window, 29 in place of 14. In a longer
+# text such pairs will matter.
+#
+# One change is left. Does each head of queries need keys and values of its own?
 
 # %% [markdown]
-# ## Grouped queries
+# ## Heads that share keys and values need a smaller cache
 #
-# The last change is about the cost of generating. A [key–value cache](../../site/glossary.md#key-value-cache) holds a
-# key and a value for each position, head and block, and for each new token the model reads all of it.
+# While a model writes, a [key–value cache](../../site/glossary.md#key-value-cache) holds a key and a value for each
+# position, head and block. For each new token the model reads all of it.
 #
-# [Shazeer, 2019](https://arxiv.org/abs/1911.02150) let all heads of queries share a single head of keys and values
-# ([multi-query attention](../../site/glossary.md#multi-query-attention)). That saves the most memory, and costs some
-# quality. In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are g heads
-# of keys and values, and each serves h/g heads of queries. The cache of one text of t positions holds
+# In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are g heads of
+# keys and values, each for h/g heads of queries. With g = 1 it is [multi-query
+# attention](../../site/glossary.md#multi-query-attention) ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)),
+# which costs some quality. The cache of one text of t positions holds
 #
 # $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
 #
-# numbers: h/g times fewer than when each head of queries has its own keys and values.
+# numbers, h/g times fewer than with h heads of keys and values.
 
 # %%
 plots.diagrams.grouped_queries()
@@ -279,18 +275,17 @@ plots.diagrams.grouped_queries()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Four heads of queries, three ways. Each arrow leads from a head of queries to the keys and values
-# that it reads. For each position, the cache holds the keys and values, the two lower rows.
+# **How to read it.** Four heads of queries, three ways. An arrow leads from a head of queries to the keys and
+# values that it reads. The cache holds the two lower rows.
 #
 # </div>
 #
-# With h = 32 and g = 8, as in Llama 3 8B, the same memory has room for four times as many texts.
-# [Lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb) counts it.
+# In Llama 3 8B, with h = 32 and g = 8, the same memory has room for four times as many texts ([lesson
+# 21](../21_cheaper_answers/21_cheaper_answers.ipynb)).
 #
-# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. The
-# finished class `LayerCache` is that of lesson 12: `past.append(k, v)` adds keys and values (b, g, t, d) and returns
-# those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds. Cache the g groups, with
-# keys already rotated; copy them for the h heads after reading the cache.
+# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0.
+# `LayerCache` is lesson 12's: `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all
+# positions so far, (b, g, s, d); `past.length` is how many positions it holds.
 
 # %% [markdown]
 # <div class="card">
@@ -359,17 +354,17 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# Both steps, the copying and the caching, have gone wrong in published code. The ONNX standard's own reference tiled
-# the groups, 0, 1, 0, 1 ([pull request 7274](https://github.com/onnx/onnx/pull/7274)), and torchtune cached keys and
-# values after the copying, which saves nothing ([pull request
-# 1961](https://github.com/meta-pytorch/torchtune/pull/1961)).
+# Published code has gone wrong in both the copying and the caching. The ONNX standard's own reference tiled the
+# groups, 0, 1, 0, 1 ([pull request 7274](https://github.com/onnx/onnx/pull/7274)). Torchtune cached keys and values
+# after the copying, which saves nothing ([pull request 1961](https://github.com/meta-pytorch/torchtune/pull/1961)).
+# Do the parts now make a Llama?
 
 # %% [markdown]
-# ## A whole Llama
+# ## The parts add up to the published sizes
 #
-# A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, `theta`, and `tied`. A block
-# is lesson 12's, pre-norm, with the parts above: `finished_block(config)` makes one. It is called with x and a
-# LayerCache or None.
+# A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, `theta`, and `tied`. A
+# block is lesson 12's, pre-norm, with the parts above: `finished_block(config)` makes one. It is called with x and
+# a LayerCache or None.
 
 # %% [markdown]
 # <div class="card">
@@ -426,8 +421,8 @@ class Llama(nn.Module):
 check(Llama)
 
 # %% [markdown]
-# On PyTorch's device `meta`, tensors have shapes but no numbers. So you can build the largest model on any laptop, and
-# count its parameters:
+# Count first. On PyTorch's device `meta`, tensors have shapes but no numbers, so a laptop can build a model of any
+# size:
 
 # %% tags=["nbval-check-output"]
 published_sizes = {
@@ -441,16 +436,16 @@ for name, config in published_sizes.items():
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# These are the published models to the last parameter; their papers round to 7, 7 and 8 billion ([Llama
+# These are the published models to the last parameter; their papers round ([Llama
 # 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
-# 3](https://arxiv.org/abs/2407.21783)).
+# 3](https://arxiv.org/abs/2407.21783)). So there is a place for every weight. Is that enough?
 
 # %% [markdown]
-# ## Two orders of the rows
+# ## Weights of the right shape can be in the wrong order
 #
-# Published weights contain a trap. Lesson 6 rotates the components 2j and 2j + 1 of a head together, as the paper
-# ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`, pair
-# j with j + d/2:
+# Lesson 6 rotates the components 2j and 2j + 1 of a head together, as the paper
+# ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`,
+# pair j with j + d/2:
 
 # %%
 plots.diagrams.pairs_and_halves()
@@ -458,14 +453,14 @@ plots.diagrams.pairs_and_halves()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The six components of one query or key, in both conventions. Two components with a bracket and the
-# same colour are rotated together, by the same angle.
+# **How to read it.** The six components of one query or key, in both conventions. Those with a bracket and the same
+# colour are rotated together.
 #
 # </div>
 #
-# A score is a sum over components, and their order does not matter. So both are the same model if the rows of $W_q$ and
-# $W_k$ are reordered **within each head**: component 2j moves to place j, component 2j + 1 to place j + d/2. Values are
-# not rotated, so their rows stay.
+# A score is a sum over components, in any order. So both are the same model if the rows of $W_q$ and $W_k$ are
+# reordered **within each head**: component 2j moves to place j, component 2j + 1 to place j + d/2. Values are not
+# rotated, so their rows stay. No shape changes.
 
 # %% [markdown]
 # <div class="card">
@@ -508,8 +503,8 @@ check(halves_from_pairs)
 # %% [markdown]
 # A file from the Hub needs the opposite order; the finished `pairs_from_halves` makes it.
 #
-# Now put everything together. `transformers` is not part of this course, so its results were recorded: the weights of a
-# small `LlamaForCausalLM`, random but under their published names, and its logits for 24 tokens. Your model is made of
+# `transformers` is not part of this course, so its results were recorded: the weights of a small
+# `LlamaForCausalLM`, random but under their published names, and its logits for 24 tokens. Your model is made of
 # your own parts:
 
 # %%
@@ -559,16 +554,15 @@ with torch.no_grad():
 print("in three pieces, with a cache:", torch.allclose(pieces, logits, atol=1e-5))
 
 # %% [markdown]
-# The first line is the trap at work: the weights loaded without an error, and the logits are wrong. With the rows in
-# pairs, your model computes what the published code does.
+# With the rows as in the file, the weights load without an error, and the logits are wrong. With the rows in pairs,
+# your model computes what the published code does. Would you have noticed without the recorded logits?
 #
-# ## A Llama that writes
+# ## In the wrong order, the model still writes
 #
-# Now a trained one. `llama_files` looks for [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), a Llama
-# with nine heads of queries in three groups, in the data folder and on the Hub. Without an internet connection you get
-# the **pocket Llama**: half a million parameters, four heads in two groups, trained for this course on the novels of
-# Jane Austen and saved in the same format. Your model writes with its weights, first with the rows as they are in the
-# file:
+# `llama_files` looks for [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), a Llama with nine heads
+# of queries in three groups, in the data folder and on the Hub. Without an internet connection you get the **pocket
+# Llama**: half a million parameters, four heads in two groups, trained for this course on the novels of Jane
+# Austen. Your model writes with its weights, in both orders:
 
 # %%
 files = llama_files()
@@ -603,21 +597,18 @@ for rows, tensors in orders.items():
     print(f"nats a token of these texts, rows {rows}: {loss:.2f}")
 
 # %% [markdown]
-# Nothing warned you: with the rows in the wrong order the weights load, every shape is right, and the model writes. But
-# its words come apart, because components that do not belong together are rotated as a pair. The loss says how far it
-# is off: on texts that the right model wrote, where any other model must lose on average, it is half a nat per token.
-# So compare logits with those of a known program, as above. A text that looks fine proves nothing.
+# Nothing warned you: the model writes in either order. In both, the pocket Llama writes words that do not exist,
+# and more of them in the wrong one. The loss is clearer. The right model wrote the texts for it, so on average any
+# other model has a higher loss. In the wrong order the pocket Llama's is higher by more than half a nat per token.
+# So compare logits with those of a known program. A text that looks fine proves nothing.
 #
-# **Is it better than GPT-2?** [Narang et al., 2021](https://arxiv.org/abs/2102.11972) compared many changes to the
-# transformer in one code base. Most brought little; RMSNorm and gated networks such as SwiGLU were among the few that
-# helped.
+# Rotary positions promise one more thing: no table ends. Can a Llama read a longer text than it was trained on?
 
 # %% [markdown]
-# ## Beyond the window
+# ## Beyond its window, a Llama's loss climbs
 #
-# No table ends at t_max. So can a Llama read a longer text than it was trained on? The pocket Llama was trained on
-# windows of 128 tokens. Now it reads sixteen times as many at once. The text is its own, written with no more than 128
-# tokens in view at any moment, so that it should be equally easy everywhere.
+# The pocket Llama was trained on windows of 128 tokens. Now it reads sixteen such windows in one piece. The text is
+# its own, written with no more than 128 tokens in view at any moment, so that it should be equally easy everywhere.
 
 # %%
 folder = llama_files(places="embedded").folder
@@ -646,11 +637,11 @@ as_trained = loss_by_position(trained)
 print("nats a token:", " ".join(f"{loss:.2f}" for loss in as_trained))
 
 # %% [markdown]
-# **Beyond its window the model fails.** The loss climbs from the second window on, and the text was made to be equally
-# hard throughout. Two things are new: there are more keys, and some are farther from the query. Test the distance, and
-# leave the number of keys as it is. A pair whose wavelength is longer than the window never completed a turn in the
-# training. At larger distances it takes angles that the model has never met. If these angles are the cause, the climb
-# should go when no angle is new.
+# No error again, but **the loss climbs from the second window on**. Two things are new: there are more keys, and
+# some are farther from the query. Test the distance, and leave the number of keys as it is.
+#
+# A pair whose wavelength is longer than the window never completed a turn in training. At larger distances it takes
+# angles that the model has never met. If these are the cause, the climb should go when no angle is new.
 
 # %% [markdown]
 # <div class="card">
@@ -681,18 +672,20 @@ print(f"nats a token in the first {window}: as trained {as_trained[0]:.2f}, "
 check.prediction("all_pairs", all_pairs)
 
 # %% [markdown]
-# This is **position interpolation** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)), which is meant to be
-# followed by a short training. Without one, the fast pairs suffer: each angle by itself is old, but neighbours now lie
-# far closer together than in training. And the fast pairs need no help: they turned many times in the old window, and
-# meet no new angle in the longer one. So stretch only the slow ones, *by parts* ([Peng et al.,
-# 2023](https://arxiv.org/abs/2309.00071), *YaRN*, section 3.2). With $r_j$ the turns of pair j in the trained window,
+# ## Stretching only the slow pairs removes most of the climb
+#
+# To divide all frequencies is **position interpolation** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)),
+# which is meant to be followed by a short training. Without one, the first window gets worse.
+#
+# The fast pairs need no help: they turned many times in the trained window, and meet no new angle in the longer
+# one. So stretch only the slow ones, *by parts* ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*,
+# section 3.2). With $r_j$ the turns of pair j in the trained window,
 #
 # $$r_j = \frac{\text{window} \cdot \omega_j}{2\pi}, \qquad \gamma_j = \frac{r_j - \text{low}}{\text{high} -
 # \text{low}} \ \text{(not below 0, not above 1)}, \qquad \omega'_j = \gamma_j\, \omega_j + (1 - \gamma_j)\,
 # \frac{\omega_j}{\text{factor}} .$$
 #
-# YaRN has 1 and 32 for low and high; [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B) has 1 and 4, with a
-# window of 8,192 and a factor of 8.
+# For low and high, YaRN has 1 and 32, and [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B) has 1 and 4.
 
 # %% [markdown]
 # <div class="card">
@@ -753,24 +746,27 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The pocket Llama, one seed, reads texts of sixteen windows in one piece. Lines are means over
-# 128 positions. Left, sixteen texts that it wrote; right, thirty-two stretches of chapters that it was not trained
-# on. *As trained* has the frequencies of the training, *all pairs* divides all of them by sixteen, *by parts* is your
-# function.
+# **How to read it.** The pocket Llama, one seed, reads texts of sixteen windows in one piece; means over 128
+# positions. Left, texts that it wrote; right, chapters that it was not trained on. *All pairs* divides all
+# frequencies by sixteen, *by parts* is your function.
 #
 # </div>
 #
-# **With no new angles most of the climb is gone, so new angles were its main cause.** Position interpolation pays for
-# that at every position, and stretching by parts pays little. The climb that is left may come from the number of keys,
-# which was the same all three times. And the model only stops failing. On held-out chapters its loss with sixteen
-# windows in view is no lower than with one: whatever it gains from far away, it loses again.
+# **With no new angles most of the climb is gone, so new angles were its main cause.** In the first window, dividing
+# all pairs costs much and stretching by parts costs little: the fast pairs are better left alone. Whether the rest
+# of the climb comes from the number of keys was not tested.
+#
+# But the longer text is no gain. On held-out chapters, read by parts, the loss is higher over the last 128
+# positions than over the first.
+#
+# Up to here, every token has used all parameters of every block. Does it have to?
 
 # %% [markdown]
-# ## More parameters than operations
+# ## A mixture of experts stores more than a token uses
 #
-# In all models so far each token uses every block's parameters. A **mixture of experts** (MoE) has N feed-forward
-# networks instead of one, and a **router** that sends each token to k of them ([Shazeer et al.,
-# 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their softmax,
+# A **mixture of experts** (MoE) has N feed-forward networks instead of one, and a **router** that sends each token
+# to k of them ([Shazeer et al., 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N
+# outputs; with p their softmax,
 #
 # $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
 
@@ -780,8 +776,8 @@ plots.diagrams.experts_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** N = 4 and k = 2. An arrow leads from each token to each expert that the router has chosen for it,
-# and from there to the token's sum. Here no token uses expert 2: its parameters are in memory and do nothing.
+# **How to read it.** N = 4 and k = 2. An arrow leads from each token to each expert that the router has chosen for
+# it, and from there to the token's sum. No token uses expert 2.
 #
 # </div>
 #
@@ -800,16 +796,21 @@ for what, networks in (("in all", N), ("for any one token", 2)):
     print(f"{what}: {count:,} parameters")
 
 # %% [markdown]
-# Left alone, a router begins to prefer a few experts. An expert that is a little better gets more tokens, learns more,
-# and gets still more tokens; one that gets none learns nothing. So a **balance loss** is added ([Switch
+# A token uses little more than a quarter of the stored parameters. Is every expert used by some token?
+#
+# ## Without a balance loss, some experts are hardly used
+#
+# Left alone, a router tends to prefer a few experts. One that is a little better gets more tokens, learns more, and
+# gets still more; one that gets none learns nothing. So a **balance loss** is added ([Switch
 # Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
-# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
-# its mean probability over **all** tokens, including those that did not choose it. If all experts are used equally, the
-# balance is 1; if the same k get all choices and all the probability, it is N/k, its maximum. No gradient flows through
-# the counts $f_i$. It flows through $P_i$, and lowers most the probability of the experts that most tokens chose.
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
+# $P_i$ is its mean probability over **all** tokens, including those that did not choose it. If all experts are used
+# equally, the balance is 1; if the same k get all choices and all the probability, it is N/k, its maximum. No
+# gradient flows through the counts $f_i$. It flows through $P_i$, and lowers most the probability of the experts
+# that most tokens chose.
 
 # %% [markdown]
 # <div class="card">
@@ -854,9 +855,9 @@ def route(logits, k):
 check(route)
 
 # %% [markdown]
-# Published code has gone wrong in these few lines, too. One library took P over the chosen probabilities alone
-# ([maxtext, issue 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)). Another divided the counts by tokens
-# instead of choices, so a perfect balance costs k instead of 1 (`transformers`; [pull request
+# Published code has gone wrong here, too. One library took P over the chosen probabilities alone ([maxtext, issue
+# 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)). Another divided the counts by tokens instead of
+# choices, so a perfect balance costs k instead of 1 (`transformers`; [pull request
 # 43775](https://github.com/huggingface/transformers/pull/43775)).
 
 # %% [markdown]
@@ -891,12 +892,12 @@ for k in (2, 1):
 check.prediction("router_of_one", router_of_one)
 
 # %% [markdown]
-# A library trained models this way ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)): there
-# was no error, but the loss was worse than it should have been. With k = 1, use $w_i = p_i$, undivided.
+# A library trained models this way ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)):
+# there was no error, but the loss was worse than it should have been. With k = 1, use $w_i = p_i$, undivided.
 #
-# What does the balance do in a training? There are eight kinds of tokens, each with its own task, and eight experts,
-# with k = 2. All inputs share a large constant part, so that at first the router prefers the same experts for all. One
-# training uses the task's loss alone, the other adds the balance.
+# What does the balance do in a training? Eight kinds of tokens, each with its own task, share eight experts, with k
+# = 2. All inputs have a large constant part in common, so that at first the router prefers the same experts for
+# all.
 
 # %% tags=["hide-input"]
 def train_mixture(share, steps, N=8, e=16):
@@ -940,17 +941,18 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
-# larger share of the choices, and an even share is one in eight. Left, two experts are dead at the end: their
-# parameters are stored and hardly ever used. Right, at the end all eight work. This is one seed.
+# larger share of the choices. Left, two experts are dead at the end: their parameters are stored and hardly ever
+# used. Right, all eight work. This is one seed.
 #
 # </div>
 #
-# With each of eight seeds some experts are dead without the balance, and none with it, though its loss is not always
-# lower ([Measured further](../../site/further.md#lesson-18)).
+# With each of eight seeds at least one expert is dead without the balance, and none with it; the loss is not always
+# lower ([Measured further](../../site/further.md#lesson-18)). No error tells you: count the choices. What else have
+# models changed?
 #
-# ## What models have added since
+# ## Newer models change even what the Llama kept
 #
-# Five changes make a GPT-2 a Llama. Most open models since add some of these:
+# Open models since have added some of these:
 #
 # | change | what it does | described in |
 # |---|---|---|
@@ -966,15 +968,24 @@ plt.show()
 # | several tokens at once | the model is also trained to predict the token after next, and can draft it when it writes | [Gloeckle et al., 2024](https://arxiv.org/abs/2404.19737); in [DeepSeek-V3](https://arxiv.org/abs/2412.19437), section 2.2 |
 # | several residual streams | four streams in place of one, with learned mixing between them | hyper-connections, [Zhu et al., 2024](https://arxiv.org/abs/2409.19606); [Xie et al., 2025](https://arxiv.org/abs/2512.24880); in [DeepSeek-V4](https://arxiv.org/abs/2606.19348), 2026 |
 #
-# So neither attention in every layer nor a single residual stream can be taken for granted any more. What each of these
-# changes is worth by itself is hard to say: most were published together with new data and a larger model. Min-p,
-# another way of drawing tokens, is in [Measured further](../../site/further.md#lesson-18).
+# So neither attention in every layer nor a single residual stream can be taken for granted. What each change is
+# worth by itself is hard to say: most were published together with new data and a larger model.
 #
 # ## What you can do now
 #
-# You can name what has changed in open models since GPT-2, and write each change; read published weights in either
-# convention of rotary positions; say what the base of the angles does, and stretch the angles for a longer window; and
-# say what a mixture of experts saves and what it needs.
+# **What do you have to change in the code of a GPT-2 to load a Llama, and how do you notice a mistake?** Five
+# things, and by comparing numbers: no error message tells you.
+#
+# - **Five changes are enough:** the norm, the network, no biases, the positions, and shared keys and values. With
+#   them your model computed the logits of `transformers`, to within 0.00001.
+# - **Compare logits.** With rows in the wrong order the weights loaded and the model wrote, but its logits were
+#   wrong.
+# - **Too long a text raises no error either.** The pocket Llama's loss climbed from 3.60 to 5.04. With the slow
+#   pairs stretched, and no training, it ended at 4.08.
+# - **Nor does a router that fails.** With k = 1 the task gave it no gradient, except for rounding. Without the
+#   balance, two of eight experts were hardly used.
+#
+# You can write each of these parts, and read weights in either order.
 #
 # **Three questions to think about**
 #
@@ -1007,5 +1018,7 @@ plt.show()
 # - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
 # - [*DeepSeek-V3*, 2024](https://arxiv.org/abs/2412.19437), section 2: latent attention and many small experts in one
 #   model.
+#
+# A published model now runs in your own code. What do its heads do?
 #
 # **Next:** [lesson 19, *Looking inside*](../19_looking_inside/19_looking_inside.ipynb)

@@ -17,7 +17,7 @@ ANSWERS = Answers(SOURCE)
 
 def test_with_rows_in_the_wrong_order_the_pocket_llama_is_worse_and_says_nothing():
     text = printed(SOURCE, "orders = {")
-    assert after(text, "rows as in the file: ") > after(text, "rows in pairs: ") + 0.1
+    assert after(text, "rows as in the file: ") > after(text, "rows in pairs: ") + 0.5
 
 
 def test_stretching_is_that_of_llama_3_1():
@@ -104,8 +104,10 @@ def test_beyond_the_window_the_loss_rises_and_by_parts_it_stays():
     plain, every, parts = ((after(line, "128 positions"), after(line, "in the last")) for line in lines)
     assert plain[1] > plain[0] + 0.2 and parts[1] < plain[1] - 0.15
     assert parts[0] < every[0]
+    assert (plain, parts[1]) == ((3.60, 5.04), 4.08)    # the lesson's end repeats them
     found = recorded("pocket_llama")["result"]["by_position"]
     assert found["as trained"][-1] > found["as trained"][0] + 0.05
+    assert found["by parts"][-1] > found["by parts"][0]
     assert found["by parts"][-1] < found["as trained"][-1] and found["by parts"][0] < found["all pairs"][0]
 
 
