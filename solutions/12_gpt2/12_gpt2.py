@@ -12,10 +12,11 @@
 # > Mr. Darcy was much more pressing. He was in the first place, to look forward, and while he had so much danger of her
 # > friend's conduct; but he could not press to the bitterness in her thoughts than the happiest.
 #
-# The first two words were given; a program of a hundred lines, which knows no English, went on from there. It
-# opened a folder of four files: two say how to cut a text into tokens, one says how large the model is, and one holds
-# the weights, from a few million numbers to more than a billion. None of them is a program. **You write one program
-# that reads such a folder and continues a text; the folder decides in which language.**
+# The first two words were given; a program wrote the rest. It had opened a folder of four files: two say how to cut
+# a text into tokens, one says how large the model is, and one holds the weights. None of them is a program. **What
+# do you have to write so that such a folder continues a text, and how do you know that you have written it right?**
+#
+# You write this program, compare it with another one, make it faster, and find heads that it needs.
 #
 # | | |
 # |---|---|
@@ -66,18 +67,17 @@ from helpers.players import show_player
 show_player("pocket")
 
 # %% [markdown]
-# ## Four files
+# ## The folder decides what the program writes
 #
 # OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)). It was
-# trained on *WebText*, 40 GB of text from 8 million web pages that Reddit users had linked to (section 2.1). The paper
-# asks what it can do with tasks that it was never trained on ([zero-shot](../../site/glossary.md#zero-shot)).
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)),
+# trained on [WebText](../../site/glossary.md#webtext), the text of web pages that Reddit users had linked to
+# (section 2.1).
 #
-# On the Hugging Face Hub the smallest model is a folder called
-# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2). The course includes two folders of the same
-# format, the **pocket models**. One was trained on the source of Python's standard library; the other began with its
-# blocks and went on with six novels by Jane Austen. Their training also repeated stretches of text, some of them random
-# tokens; that will matter at the end.
+# On the Hugging Face Hub the smallest model is the folder
+# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2). The course includes two folders of the
+# same format, the **pocket models**. One was trained on the source of Python's standard library; the other began
+# with its blocks and went on with six novels by Jane Austen.
 
 # %%
 folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
@@ -93,8 +93,8 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
     print(f"{name:>22} = {settings[name]}")
 
 # %% [markdown]
-# In our letters: n = vocab_size, t_max = n_positions, e = n_embd, h = n_head, and depth = n_layer, the same in both
-# folders. The diagram shows where each weight is used:
+# The first five are our n, t_max, e, h and depth, the same in both folders. The diagram shows where each weight is
+# used:
 
 # %%
 plots.diagrams.gpt2_flow()
@@ -102,8 +102,8 @@ plots.diagrams.gpt2_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# The arrows carry the shape of the data. The last norm and the table of tokens turn the vectors into logits, one for
-# each possible next token. The orange table is used twice.
+# The arrows carry the shape of the data. The orange table of tokens is used twice, the second time for the logits,
+# one for each possible next token.
 #
 # </div>
 
@@ -133,30 +133,33 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **The folder decides.** One program, two folders. There is one bar for each of the eight most probable next tokens
-# after the text above the panel; "·" is a space and "Ċ" the end of a line. All n tokens get some probability.
+# **The folder decides.** One program, two folders: a bar for each of the eight most probable next tokens after the
+# text above the panel. "·" is a space and "Ċ" the end of a line.
 #
 # </div>
 #
-# ## The block
+# The same program proposes the names of Austen's characters, or what can follow *self* in Python. That program was
+# given. What has to be in yours?
 #
-# GPT-2 is built like the model of lesson 9. New are biases in the projections, [GELU](../../site/glossary.md#gelu)
-# instead of ReLU, one table for input and output, and tokens instead of bytes.
+# ## The block is lesson 9's, with GELU and biases
 #
-# **Conv1D.** GPT-2's linear layers were published as convolutions of width 1: with a weight (n_in, n_out), used as
-# x @ w + bias. `nn.Linear` stores the transpose. The layer is given, as `Conv1D(n_in, n_out)`.
+# GPT-2 is built like the model of lesson 9. Four things are new: biases in the projections,
+# [GELU](../../site/glossary.md#gelu) instead of ReLU, one table for input and output, and tokens instead of bytes.
+#
+# **Conv1D.** GPT-2's linear layers were published as convolutions of width 1. Their weight is (n_in, n_out), and
+# they compute x @ w + bias; `nn.Linear` stores the transpose. The layer is given, as `Conv1D(n_in, n_out)`.
 #
 # **GELU.** ReLU multiplies x by 0 or 1, depending on its sign. GELU multiplies it by Φ(x), the probability that a
-# standard normal number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415), section 2).
-# GPT-2 uses their approximation of it by tanh, given here as `finished_gelu`.
+# standard normal number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415), section
+# 2). GPT-2 uses their approximation of it by tanh, given here as `finished_gelu`.
 #
-# Pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then $x + \text{network}(\text{norm}_2(x))$,
-# where the feed-forward network is widen, GELU, narrow. Attention is that of lesson 5, with one change: queries, keys
-# and values come from **one** layer, (b, t, e) to (b, t, 3e), side by side in this order. The layers are given, under
-# the names that the course's loader expects; you write what happens between them.
+# The block is pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then
+# $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. Attention is that
+# of lesson 5, with one change: queries, keys and values come from **one** layer, (b, t, e) to (b, t, 3e), side by
+# side in this order. The layers are given; you write what happens between them.
 #
-# You write each part yourself: in the exercises do not call `finished_gpt2`, or another finished part that does the
-# same (`FinishedBlock` in `GPT2Block`).
+# In the exercises do not call `finished_gpt2`, or another finished part that does the same (`FinishedBlock` in
+# `GPT2Block`).
 
 # %% [markdown]
 # <div class="card">
@@ -222,16 +225,16 @@ class GPT2Block(nn.Module):
 check(GPT2Block)
 
 # %% [markdown]
-# ## The whole model
+# ## One table serves the input and the output
 #
-# Before the blocks: a vector for each token plus a vector for each position, 0 to t − 1. After them: one norm, because
-# nothing has normalised the last sum, and then the logits.
+# Before the blocks, each token's vector is added to the vector of its position, 0 to t − 1. After them comes one
+# norm, because nothing has normalised the last sum, and then the logits.
 #
-# GPT-2 has no separate matrix for the logits. It uses the **table of tokens once more**: the logit of token j is the
-# dot product of the final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of shape
-# (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and Wolf,
-# 2017](https://aclanthology.org/E17-2025/)). This is the dot product of lesson 1 at the very end: which token is this
-# vector most similar to?
+# GPT-2 has no separate matrix for the logits. It uses the **table of tokens once more**: the logit of token j is
+# the dot product of the final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of
+# shape (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and
+# Wolf, 2017](https://aclanthology.org/E17-2025/)). At the very end stands the dot product of lesson 1: which token
+# is this vector most similar to?
 
 # %% [markdown]
 # <div class="card">
@@ -286,10 +289,9 @@ class GPT2(nn.Module):
 check(GPT2)
 
 # %% [markdown]
-# Is anything missing? Count your class's parameters in the four published sizes, on PyTorch's `meta` device, where
-# tensors have shapes but take no memory. The paper says 117M, 345M, 762M and 1542M (its table 2); OpenAI has since
-# noted [in the repository](https://github.com/openai/gpt-2) that the first counts were wrong, and calls its models
-# 124M, 355M, 774M and 1558M.
+# Is a weight missing? Count your class's parameters in the four published sizes, on PyTorch's `meta` device, where
+# tensors have shapes but take no memory. OpenAI [calls its models](https://github.com/openai/gpt-2) 124M, 355M,
+# 774M and 1558M.
 
 # %% tags=["nbval-check-output"]
 for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
@@ -299,10 +301,12 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
     print(f"{name:>12}: e = {config.e:>4}, {config.depth} blocks, {counted:>13,} parameters")
 
 # %% [markdown]
-# ## The published names
+# **No weight is missing:** each count is what the name says. How do the published numbers get into your model?
 #
-# Now load the numbers into the model. The weights file is a table of contents and then bytes: names, shapes, numbers,
-# and no code. The names are not ours:
+# ## The published numbers fit once they are renamed
+#
+# The weights file is a table of contents and then bytes: names, shapes, numbers, and no code. The names are not
+# ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -322,9 +326,9 @@ print(f"{len(published)} tensors")
 #
 # each followed by `.weight` or `.bias`. Files also differ from one another:
 #
-# - some have **`transformer.`** before all these names: they were saved from a model with a head around it;
+# - some have **`transformer.`** before all these names;
 # - older ones contain, in each block, the mask as **`attn.bias`** and the number for hidden scores as
-#   **`attn.masked_bias`**; in spite of the names neither is a weight;
+#   **`attn.masked_bias`**; neither is a weight;
 # - some contain **`lm_head.weight`**, always without the prefix: the table of tokens a second time.
 
 # %% [markdown]
@@ -379,11 +383,11 @@ def rename_weights(published):
 check(rename_weights)
 
 # %% [markdown]
-# ## Your model writes
+# ## One program writes like a novel or like Python
 #
-# `load_state_dict` says what is missing and what is left over. With someone else's file, read that whole list before
-# you trust the model. The next cell puts together what you have written: your `GPT2`, with your `GPT2Block` in it, and
-# your `rename_weights`. (If you have skipped the block, write `FinishedBlock` in its place.)
+# The next cell puts together your `GPT2`, your `GPT2Block` and your `rename_weights`. (If you have skipped the
+# block, write `FinishedBlock` in its place.) `load_state_dict` says what is missing and what is left over: with
+# someone else's file, read that whole list.
 
 # %% tags=["nbval-check-output"]
 def opened(folder, block=GPT2Block, say=None):
@@ -403,7 +407,7 @@ mine, _ = opened(folders["pocket_python"], say=print)
 my_english, _ = opened(folders["pocket_english"], say=print)
 
 # %% [markdown]
-# Lesson 9's `generate` needs nothing of a model but its logits, and the length of its window:
+# Lesson 9's `generate` needs of a model only its logits and the length of its window:
 
 # %%
 def written(model, tokenizer, prompt, seed, count=80):
@@ -421,13 +425,14 @@ print()
 print(written(mine, tokenizer, PROMPTS["pocket_python"], seed=2))
 
 # %% [markdown]
-# Nothing in the program has changed from one text to the other. The English has the manner of a novel and no plot, the
-# Python the manner of a class and no use. So small a model has learned which words go together, and little more.
+# **Only the folder has changed from one text to the other.** The first reads like a novel without a plot, the
+# second like a class without a use. No tensor was missing or left over. Is the program right, then?
 
 # %% [markdown]
-# **With nn.Linear instead.** Most programs have no Conv1D. They use nn.Linear instead and transpose the weights on
-# loading. The function in the next cell does that for a whole file. A model loads its result without an error, and
-# writes nonsense.
+# ## Weights can fit and still be wrong
+#
+# Most programs have no Conv1D. They use nn.Linear and transpose the weights on loading. The next cell does that for
+# a whole file. A model loads the result without an error, yet one matrix in each block is wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -478,17 +483,22 @@ check(for_linear)
 # %% [markdown]
 # <details><summary>What was wrong in it</summary>
 #
-# Shapes reveal the mistake in all layers but one: the matrix after the heads is (e, e), and its transpose fits as well.
-# minGPT's loader goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
+# Shapes reveal the mistake in all layers but one: the matrix after the heads is (e, e), and its transpose fits as
+# well. minGPT's loader goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
 #
 # </details>
 #
-# ## The same numbers as `transformers`
+# If a load without an error does not show that a model is right, what does?
 #
-# How do you know that a model is right? Reading its text is not enough. You compare its numbers with those of another
-# program, here Hugging Face's [`transformers`](https://huggingface.co/docs/transformers). Its results were **recorded**:
-# it loaded the Python folder and read one sentence, and every vector on the way was written to a file. **Hooks**,
-# functions that PyTorch calls whenever a layer is called, collect the vectors of your model.
+# ## A comparison at every stage shows where an error begins
+#
+# You compare its numbers with those of another program, here Hugging Face's
+# [`transformers`](https://huggingface.co/docs/transformers). Its results were **recorded**: it loaded the Python
+# folder and read one sentence, and the vectors of each stage were written to a file. **Hooks**, functions that
+# PyTorch calls whenever a layer is called, collect the vectors of your model.
+#
+# Three more models have one change each: the exact GELU, transposed matrices `unify`, and positions that start at
+# 1.
 
 # %%
 @torch.no_grad()
@@ -544,25 +554,25 @@ print(known.told)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Only yours agrees at every stage.** At each stage of the model, the largest difference of a component from the
-# reference (a mark at 10⁻⁹ means none). Yours is the rounding of 32-bit arithmetic. The other lines are models with
-# one change each; none raises an exception.
+# **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference (a
+# mark at 10⁻⁹ means none). Yours is of the size of rounding in 32-bit arithmetic. None of the other three raises an
+# exception.
 #
 # </div>
 #
-# Find the first stage at which a line leaves yours: that is where the error is. Positions that start at 1 are wrong
-# from the embeddings on. With transposed matrices only the embeddings are right. That is how to find a bug in a model
-# of 48 blocks: first the stage that differs, then the line.
+# **The first stage at which a line leaves yours is where the error is.** Positions that start at 1 are wrong from
+# the embeddings on; with transposed matrices or the exact GELU, block 0 is the first that differs. Would the loss
+# alone have shown these errors?
 #
-# ## What an error costs
+# ## The loss does not show every error
 #
-# Would the loss alone have shown such errors? The usual measure of a token model is its **perplexity**, the exponential
-# of the mean cross-entropy over the N − 1 tokens that are predicted:
+# The usual measure of a token model is its **perplexity**, the exponential of the mean cross-entropy over the N − 1
+# tokens that are predicted:
 #
 # $$\text{perplexity} \;=\; \exp\!\Big(-\frac{1}{N-1} \sum_{i=1}^{N-1} \log p(x_i \mid x_0 \ldots x_{i-1})\Big).$$
 #
-# A model that gives all n tokens the same probability has perplexity n, and so, nearly, has a GPT-2 with fresh weights.
-# The models below read the beginnings of 16 modules that the Python model was not trained on.
+# A model that gives all n tokens the same probability has perplexity n, and a GPT-2 with fresh weights has nearly
+# that. The models below read the beginnings of 16 modules that the Python model was not trained on.
 
 # %% [markdown]
 # <div class="card">
@@ -640,22 +650,23 @@ for name, change in errors.items():
 check.prediction("dearest_error", dearest_error)
 
 # %% [markdown]
-# A small difference in the loss does not mean that a model is right. The exact GELU does not show here at all, and
-# positions from 1 cost so little that they would pass for a slightly worse model; the comparison by stages finds both
-# at once. In the row *no mask* a position also sees the token that it has to predict, so the number is not a valid
-# loss, and nothing warns you. The loss even goes up, because the model has never learned to use a look ahead.
+# **Two of these errors could go unnoticed.** With the exact GELU the loss is the same to three decimals. With
+# positions from 1 it rises from 2.580 to 2.767, and a slightly worse model would have such a loss too. The
+# comparison by stages shows both at once.
 #
-# ## Generating with a key-value cache
+# The row *no mask* is no valid loss, because a position also sees the token that it has to predict; nothing warns
+# you. The transposed matrices, which load without an error, predict worse than fresh weights.
 #
-# Your model writes as in lesson 9: it computes logits at the last position, chooses a token, and repeats with a
-# sequence longer by one. To write token 200 it computes all 199 before it, although 198 of them were computed one step
-# ago.
+# Your model agrees with the reference. Which of its computations does it repeat?
 #
-# The causal mask makes this unnecessary. Position i looks only at positions up to i, so nothing that comes later ever
-# changes its keys and values, in any block. They can be kept. A new token needs *its* query, key and value, and the
-# **kept keys and values** of all tokens before it. [Shazeer (2019)](https://arxiv.org/abs/1911.02150), section 2.4,
-# calls it incremental generation; the usual name is [key-value cache](../../site/glossary.md#key-value-cache), or KV
-# cache.
+# ## A key-value cache saves time and changes no token
+#
+# As in lesson 9, your model computes all earlier positions again for each token that it writes.
+#
+# The causal mask makes this unnecessary. Position i looks only at positions up to i, so nothing that comes later
+# changes its keys and values, in any block. A new token needs *its* query, key and value, and the **kept keys and
+# values** of all tokens before it: a [key-value cache](../../site/glossary.md#key-value-cache), or KV cache
+# ([Shazeer, 2019](https://arxiv.org/abs/1911.02150), section 2.4).
 
 # %%
 plots.diagrams.cache_growing()
@@ -663,8 +674,8 @@ plots.diagrams.cache_growing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# The passes of the model, one below the other. The first reads the whole prompt; each later pass reads one token, whose
-# single query looks at all keys. Blue is computed in the pass, grey was kept.
+# The passes of the model, one below the other. The first reads the whole prompt; each later pass reads one token,
+# whose single query looks at all keys. Blue is computed in the pass, grey was kept.
 #
 # </div>
 
@@ -713,9 +724,8 @@ def attend_with_past(q, k, v, old_k=None, old_v=None):
 check(attend_with_past)
 
 # %% [markdown]
-# The new token still needs the vector of its **position in the text**: position vectors are added before the blocks,
-# and a token that comes alone is not at position 0. `model.embed(ids, start)` returns the vectors of tokens at
-# positions start, start + 1, …
+# The new token still needs the vector of its **position in the text**: a token that comes alone is not at position
+# 0. `model.embed(ids, start)` returns the vectors of tokens at positions start, start + 1, …
 
 # %% [markdown]
 # <div class="card">
@@ -767,8 +777,8 @@ def generate_cached(model, ids, count):
 check(generate_cached)
 
 # %% [markdown]
-# Now your attention and your loop work together. `with_cache` puts a layer that calls your `attend_with_past` into each
-# block (the rest of these blocks is finished), and lets your model embed tokens at any position.
+# `with_cache` puts a layer that calls your `attend_with_past` into each block (the rest of these blocks is
+# finished), and lets your model embed tokens at any position.
 
 # %%
 class CachedAttention(nn.Module):
@@ -814,8 +824,8 @@ for name, prompt in PROMPTS.items():
           f" the same tokens: {torch.equal(kept, anew)}")
 
 # %% [markdown]
-# Cache or not, the tokens are the same. At the size of the smallest published GPT-2, the longer the text, the more a
-# cache saves:
+# **With a cache the tokens are the same, and they come faster.** How much faster? At the size of the smallest
+# published GPT-2:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -834,22 +844,23 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **With a cache, the next token costs nearly the same after one token as after hundreds.** Recorded, not run here: the
-# time of one core for one more token, for a GPT-2 of the smallest published size with random weights.
+# **With a cache, the next token costs nearly the same after one token as after hundreds.** Recorded: the time of
+# one core for one more token, for a GPT-2 of this size with random weights.
 #
 # </div>
 #
-# The price is memory: two vectors of width e for each token in every block. For 1,024 tokens of the smallest GPT-2
-# these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits, for one text. This is one reason why long contexts are
-# expensive.
+# After 512 tokens, the next one comes 32 times as fast. The price is memory: two vectors of width e for each token
+# in every block. For 1,024 tokens of the smallest GPT-2 these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
 #
-# ## How it repeats what it has read
+# The program is right and fast. What do the numbers in the file do?
 #
-# Nothing in the loss says what a head should look at. Yet one kind of head has been found in one language model after
-# another. An [induction head](../../site/glossary.md#induction-head), at the second *A* of *A B … A*, looks at the *B*,
-# and so can copy it ([Olsson et al.,
-# 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). It needs help: the
-# embedding of B does not say what came before it. Two heads do it together (an arrow points at what is looked at):
+# ## To repeat what it has read, the model needs two kinds of heads
+#
+# One kind of head has been found in one language model after another ([Olsson et al.,
+# 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). An [induction
+# head](../../site/glossary.md#induction-head), at the second *A* of *A B … A*, looks at the *B*, and so can copy
+# it. The embedding of B does not say what came before it, so another head first writes that into B (an arrow points
+# at what is looked at):
 #
 # ```text
 #                  A      B      …      A      → B
@@ -896,8 +907,8 @@ def induction_score(weights, period):
 check(induction_score)
 
 # %% [markdown]
-# Induction is measured on random tokens that come twice: such a text offers no other clue. The previous-token score is
-# measured on held-out code. All that follows is the Python model.
+# Induction is measured on random tokens that come twice: such a text offers no other clue. The previous-token
+# score, the mean weight on the token before, is measured on held-out code. All that follows is the Python model.
 
 # %%
 chance = torch.Generator().manual_seed(3)
@@ -941,11 +952,13 @@ plt.show()
 #
 # </div>
 #
-# These heads had help: repetitions were part of the training, in half of the windows at first and in fewer later. In
-# large models trained on ordinary text they form by themselves, early and within a short span of the training ([Olsson
-# et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
+# **This model has both kinds:** one head with nearly all of its weight on the token before, and nine with at least
+# ten times the induction score of even weights. They had help: the training repeated stretches of text or of random
+# tokens, in half of the windows at first and in fewer later. In the models that Olsson et al. trained on ordinary
+# text, induction heads form by themselves, early in training
+# ([2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
 #
-# A score says only where a head looks. To find out what it *does*, switch it off: set its output to zero, and look at
+# A score says only where a head looks. To find out what it *does*, switch it off: set its output to zero. Look at
 # the loss on random tokens, on their first and on their second appearance.
 
 # %% [markdown]
@@ -990,41 +1003,37 @@ for name, heads in switched.items():
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# The first time, random tokens cannot be predicted; the second time they can be copied. Several heads look at the right
-# place, so losing the strongest one hardly matters; without all nine, copying fails (last row). And all of them depend
-# on the previous-token head: without it, no head looks at the right place any more (last column; a head that is off
-# still looks). Ordinary code needs that head less (third column). Copying fails without one other head of the first
-# block, too ([Measured further](../../site/further.md#lesson-12)), so this table alone does not single it out. This is
-# one model.
+# **Copying fails with the previous-token head off, and with all nine induction heads off.** Without the
+# previous-token head, no head looks at the right place any more (last column; a head that is off still looks). The
+# strongest induction head alone is hardly missed: others look at the same place.
 #
-# Finding out what the parts of a trained model do is called *mechanistic interpretability*. Lesson 19 is about it.
+# Ordinary code needs these heads less: its loss rises as well, but not as far. Copying also fails without one other
+# head of the first block ([Measured further](../../site/further.md#lesson-12)), so this table alone does not single
+# out the previous-token head. This is one model.
 #
-# ## The real one
+# Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
+# All this was a pocket model. What about OpenAI's?
 #
-# OpenAI's folders have the same format and larger numbers in config.json, so your program needs no change for them.
-# Their weights are not part of this page, so what they do is quoted from those who ran them.
+# ## OpenAI's folders have the same format and larger numbers
 #
-# **How well they predict.** The paper tests the four sizes on data sets that they were not trained on ([Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), table
-# 3). From the smallest to the largest, perplexity on WikiText-103 falls from 37.50 to 17.48, and bits per byte on
-# enwik8 from 1.16 to 0.93. The best models before, which were trained on these data sets, had 18.3 and 0.99.
+# Your program needs no change for them. Their weights are not part of this page, so what they do is quoted.
 #
-# **What they write.** The largest was given two sentences: unicorns have been found in the Andes, and they speak
-# perfect English. The best of ten tries begins ([OpenAI, 2019](https://openai.com/blog/better-language-models/)):
+# **How well they predict.** The paper tests the models [zero-shot](../../site/glossary.md#zero-shot), on data sets
+# that they were not trained on ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+# table 3). From the smallest to the largest, perplexity on WikiText-103 falls from 37.50 to 17.48. The best model
+# before, trained on this data set, had 18.3.
 #
-# > The scientist named the population, after their distinctive horn, Ovid's Unicorn. These four-horned, silver-white
-# > unicorns were previously unknown to science.
-#
-# Four horns, on a unicorn. The smallest model gets into a loop if it always takes the most probable token. The
-# continuation of *I enjoy walking with my cute dog* by 40 tokens was published by Patrick von Platen ([How to generate
-# text, 2020](https://huggingface.co/blog/how-to-generate)):
+# **What they write.** The smallest model gets into a loop if it always takes the most probable token. The
+# continuation of *I enjoy walking with my cute dog* by 40 tokens was published by Patrick von Platen ([How to
+# generate text, 2020](https://huggingface.co/blog/how-to-generate)):
 #
 # > , but I'm not sure if I'll ever be able to walk with my dog. I'm not sure if I'll ever be able to walk with my dog.
 # >
 # > I'm not sure
 #
-# **Yours to see.** Your program opens every folder that is there: both pocket models, and the smallest GPT-2 if it is
-# in the data folder or on the Hub (about 550 MB, once; `make data ARGS=gpt2`).
+# **Yours to see.** Your program opens both pocket models, and the smallest GPT-2 if it is in the data folder or on
+# the Hub (about 550 MB, once; `make data ARGS=gpt2`).
 
 # %%
 real = gpt2_files("gpt2", say=lambda line: None)
@@ -1055,43 +1064,44 @@ for run, unit in ((recorded("pocket_austen"), "chapters"),
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Recorded with the training of the two pocket models, one run each.** Their texts differ, so the bits per byte do not
-# say which of the two has learned more. The recorded scores are of a longer random text than yours above, so the
-# numbers and the strongest head may differ.
+# **Recorded with the training of the two pocket models, one run each.** Their texts differ, so the bits per byte do
+# not say which has learned more. The recorded scores are of a longer random text than yours above. The English
+# model began with the blocks of the Python model, so its heads are no independent finding.
 #
 # </div>
 #
-# The English model began with the blocks of the Python model, so its heads were not found a second time. It has read a
-# million tokens of one author about nine times.
-#
 # ## What you can do now
 #
-# You can build GPT-2 and translate a published weights file; show, stage by stage, that your model computes what
-# another program computes; measure what an error costs; write with a cache, and say why the causal mask makes that
-# possible; and find out what a head does by switching it off.
+# **What do you have to write so that a folder continues a text, and how do you know that you have written it
+# right?**
 #
-# **Two questions to think about**
+# - **You write GPT-2 and a translation of the names.** One program then wrote like a novel from one folder, and
+#   like Python from the other.
+# - **That it loads without an error does not show that it is right.** Transposed square matrices fit, and predict
+#   worse than fresh weights. Nor does the loss show every error: with the exact GELU it is the same to three
+#   decimals.
+# - **A comparison at every stage shows both errors, and where they begin.** Yours differs from `transformers` only
+#   by rounding.
+# - **A cache changed no token**, in either folder. In the recorded run, the longer the text, the more time it saved.
 #
-# <details><summary>1. The window is full, and the oldest token drops out. Can the cache be kept?</summary>
+# And the numbers in the file? Two kinds of heads matter for copying: in the Python model it fails with one
+# previous-token head off, and with all nine induction heads off.
 #
-# No. Without the oldest token all the others move forward by one position, and learned position vectors were added
-# before the blocks: all keys and values are now wrong. With rotary positions (lesson 6) only differences count, so the
-# kept keys may stay. But in published rotary models the text falls apart as soon as the *first* tokens leave the cache
-# ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453), section 3.1): a softmax has to put its weight somewhere, and
-# many heads that find nothing put it there, on an *attention sink*. Keeping the first few tokens repairs it.
+# **A question to think about**
+#
+# <details><summary>The window is full, and the oldest token drops out. Can the cache be kept?</summary>
+#
+# No. Learned position vectors were added before the blocks, and without the oldest token all the others move
+# forward by one position: all keys and values are now wrong. With rotary positions (lesson 6) only differences
+# count, so positions are no obstacle. But in published rotary models the text falls apart as soon as the *first*
+# tokens leave the cache ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453), section 3.1). Their explanation: a
+# softmax has to put its weight somewhere, and many heads put it there, on an *attention sink*. Keeping the first
+# few tokens repairs it.
 #
 # </details>
-# <details><summary>2. The same vector is a token's input and decides when it is predicted. Is that wise?</summary>
 #
-# After "Los" comes "Angeles", not "Los". Without blocks in between, a tied model would mostly predict each token again,
-# because a vector is usually most similar to itself. The blocks have to turn one into the other. In the smallest GPT-2
-# tying saves a quarter of the parameters, 38.6 of 163.0 million, and in earlier language models it also lowered the
-# perplexity ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/)).
-#
-# </details>
-#
-# [Measured further](../../site/further.md#lesson-12) shows where GPT-2's parameters are, what all heads look at, and both
-# pocket models on both languages.
+# [Measured further](../../site/further.md#lesson-12) shows what all heads look at, and both models on both
+# languages.
 #
 # **Further reading**
 #
@@ -1101,10 +1111,6 @@ for run, unit in ((recorded("pocket_austen"), "chapters"),
 # - C. Olsson et al., ["In-context learning and induction
 #   heads"](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html), *Transformer
 #   Circuits Thread*, 2022.
-# - O. Press and L. Wolf, ["Using the output embedding to improve language models"](https://aclanthology.org/E17-2025/),
-#   *EACL* 2017.
-# - G. Xiao et al., ["Efficient streaming language models with attention sinks"](https://arxiv.org/abs/2309.17453),
-#   *ICLR* 2024, section 3.1.
 #
 # You have come from a dot product to GPT-2. The next lesson looks back: what was attention invented for?
 #
