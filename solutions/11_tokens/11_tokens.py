@@ -77,9 +77,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each box is a token; the colours only tell neighbours apart. "·" is a space, and "Ã¼" are the two
-# bytes of ü. The first four rows use the small GPT-2 of the course, whose merges were learned on Python code. The last
-# two are recorded; BERT's "##" continues a word.
+# **How to read it.** Each box is a token; the colours only tell neighbours apart. "·" is a space, and "Ã¼" are the
+# two bytes of ü. The first four rows use the small GPT-2 of the course, whose merges were learned on Python code. The
+# last two are recorded; BERT's "##" continues a word.
 #
 # </div>
 #
@@ -87,7 +87,7 @@ plt.show()
 # space, *exception* is one token and *Zürich* six. This BERT ([lesson 14](../14_bert/14_bert.ipynb)) drops capitals
 # and accents.
 #
-# Which symbols do merges start from?
+# 
 
 # %% [markdown]
 # ## Every text is bytes, so no text is unknown
@@ -170,10 +170,10 @@ print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 #
 # **Exercise 2 · `learn_merges`** &nbsp; ★★★ · 11 minutes · 3 points
 #
-# In each round, count the pairs of neighbours in all words. A word counts as often as it occurs, and every place in it
-# counts, overlapping ones too: *aaa* holds (a, a) twice. Take the most frequent pair; of equally frequent ones take the
-# smallest tuple, as Python compares tuples. Append it to `merges`, and join it in every word. Stop after `count` pairs,
-# or as soon as no pair occurs at least twice. Do not call `Tokenizer` here, nor in exercises 3 and 4.
+# In each round, count the pairs of neighbours in all words. A word counts as often as it occurs, and every place in
+# it counts, overlapping ones too: *aaa* holds (a, a) twice. Take the most frequent pair; of equally frequent ones
+# take the smallest tuple, as Python compares tuples. Append it to `merges`, and join it in every word. Stop after
+# `count` pairs, or as soon as no pair occurs at least twice. Do not call `Tokenizer` here, nor in exercises 3 and 4.
 #
 # <details><summary>Hint 1: neighbours</summary>
 #
@@ -239,13 +239,13 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # the last are some of this text's own: *value*, *class*, the end of *method*. GPT-2 has 50,000 merges, learned on
 # web pages. With the 256 bytes and one token for the end of a text that makes n = 50,257.
 #
-# How does a text that was not counted get its tokens?
+# How is a new text cut?
 #
 # ## The same merges cut any text
 #
 # The pattern cuts a new text into pieces, each piece is spelled in bytes, and its symbols are joined by the learned
-# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But it cuts
-# many words otherwise than learning did.
+# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But it cuts many
+# words differently from the training text.
 
 # %% [markdown]
 # <div class="card">
@@ -255,13 +255,13 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
 # the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those that `learn_merges`
 # would have left of it, had it been among the words of the training text. At the end no learned pair remains in a
-# piece, and nothing is joined across pieces. You may assume that the merges come from `learn_merges`: a symbol is made
-# after its parts, and never in two ways.
+# piece, and nothing is joined across pieces. You may assume that the merges come from `learn_merges`: a symbol is
+# made after its parts, and never in two ways.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
-# Let the merges be (b, c) and (a, b), learned in this order: `ranks` is {(b, c): 0, (a, b): 1}. Cut the piece *abc* by
-# hand. Which pairs could be joined first? And what had been joined already when (a, b) was counted?
+# Let the merges be (b, c) and (a, b), learned in this order: `ranks` is {(b, c): 0, (a, b): 1}. Cut the piece *abc*
+# by hand. Which pairs could be joined first? And what had been joined already when (a, b) was counted?
 #
 # </details>
 # <details><summary>Hint 2: its tokens</summary>
@@ -319,7 +319,7 @@ check(encode)
 #
 # Each merge was counted in a text in which all earlier merges had been made. So a new text has to go through them in
 # that order again. At each step join, **of all pairs present, the one that was learned first**, which has the lowest
-# rank. The code joined the leftmost.
+# rank. The code joined the leftmost pair that was learned at all.
 #
 # </details>
 #
@@ -359,8 +359,8 @@ for text in ("The statement raises an exception.", "Transformers read 12,345 tok
 # </details>
 # <details><summary>Hint 2: bytes into text</summary>
 #
-# `bytes([226, 130, 172]).decode("utf-8")` is "€". `bytes([226, 130]).decode("utf-8")` raises UnicodeDecodeError, unless
-# `errors=` says what to do instead: `help(bytes.decode)` tells which values there are.
+# `bytes([226, 130, 172]).decode("utf-8")` is "€". `bytes([226, 130]).decode("utf-8")` raises UnicodeDecodeError,
+# unless `errors=` says what to do instead: `help(bytes.decode)` tells which values there are.
 #
 # </details>
 # </div>
@@ -395,9 +395,9 @@ print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 #
 # ## Everything is counted in tokens
 #
-# A window holds a fixed number of tokens, each token written costs a pass through the model, and providers charge
-# for each. The next cells show the cuts of GPT-2's own vocabulary. It is no part of this course, so they are
-# recorded.
+# A window holds a fixed number of tokens, each token written costs a pass through the model, and providers charge for
+# each. The next cells show the cuts of GPT-2's own vocabulary. It is OpenAI's and not part of this course, so its
+# cuts are recorded.
 
 # %%
 print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
@@ -516,8 +516,8 @@ print("times as many tokens as in English:",
 # <div class="figure-caption">
 #
 # **How to read it.** Left: how many tokens the same five sentences cost in five languages, and five lines of Python.
-# Right: tokens per byte, from near 0 (long tokens) to 1 (every byte alone). Russian and Hindi pay twice: each letter is
-# two or three bytes, and fewer of these bytes were joined than in English. Chinese says the same in fewer bytes.
+# Right: tokens per byte, from near 0 (long tokens) to 1 (every byte alone). Russian and Hindi pay twice: each letter
+# is two or three bytes, and fewer of these bytes were joined than in English. Chinese says the same in fewer bytes.
 #
 # </div>
 #
@@ -656,11 +656,13 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 # **What does a model gain by reading tokens in place of bytes, and what does it pay?**
 #
 # - **Sequences get shorter.** With 2,000 merges, the last fifth of the manual took about a quarter as many tokens
-#   as bytes. No text is unknown, since every byte is in the vocabulary.
+#   as bytes. As with bytes, no text is unknown.
 # - **Letters and columns are hidden.** With its space, *strawberry* is one id of GPT-2's. Most numbers of four
 #   digits are cut in the middle, more than a quarter after the first digit.
-# - **Other languages take more tokens.** GPT-2's vocabulary cut five short sentences into 35 tokens in English and
-#   199 in Hindi.
+# - **Languages gain unequally.** Each of them takes fewer tokens than bytes. But five short sentences are 35 of
+#   GPT-2's tokens in English and 199 in Hindi.
+# - **The table of tokens grows.** Each token needs a vector of its own ([lesson 12](../12_gpt2/12_gpt2.ipynb) counts
+#   them).
 # - **Perplexity no longer compares models that cut differently.** With more merges it rose, while the bits per byte
 #   of the same text fell.
 #
@@ -671,17 +673,17 @@ for text in ("Tokenization isn't trivial.", "    return 1000000", "Donaudampfsch
 #
 # <details><summary>1. A token was hardly ever in the model's training text. What happens when you write it?</summary>
 #
-# Its vector has hardly been trained, and the model does not know what to make of it. The vocabulary is often learned on
-# other text than the model, so there are such tokens. One of GPT-2's, " SolidGoldMagikarp", was the name of a Reddit
-# user; asked to repeat it, models of its family answered with something else ([Land and Bartolo,
+# Its vector has hardly been trained, and the model does not know what to make of it. The vocabulary is often learned
+# on other text than the model, so there are such tokens. One of GPT-2's, " SolidGoldMagikarp", was the name of a
+# Reddit user; asked to repeat it, models of its family answered with something else ([Land and Bartolo,
 # 2024](https://arxiv.org/abs/2405.05417), look for more of them).
 #
 # </details>
 # <details><summary>2. Could a model do without tokens, and read bytes?</summary>
 #
-# Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention grows
-# with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the Byte Latent
-# Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model.
+# Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention
+# grows with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the
+# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model.
 #
 # </details>
 #

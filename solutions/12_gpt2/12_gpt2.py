@@ -25,8 +25,8 @@
 # | **It takes** | about 115 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s that come with the course; also the smallest published one, if you have a network and half a gigabyte to spare |
 #
-# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width of
-# one head, n the size of the vocabulary. Blocks, heads and positions are counted from 0.
+# Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width
+# of one head, n the size of the vocabulary. Blocks, heads and positions are counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import json
@@ -75,9 +75,9 @@ show_player("pocket")
 # (section 2.1).
 #
 # On the Hugging Face Hub the smallest model is the folder
-# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2). The course includes two folders of the
-# same format, the **pocket models**. One was trained on the source of Python's standard library; the other began
-# with its blocks and went on with six novels by Jane Austen.
+# [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2). The course includes two folders of the same
+# format, the **pocket models**. One was trained on the source of Python's standard library; the other started from
+# the trained blocks of the first and was then trained on six novels by Jane Austen.
 
 # %%
 folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
@@ -178,8 +178,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: the triangle</summary>
 #
-# For t = 3 the positions that are hidden are (0, 1), (0, 2) and (1, 2): column j is hidden in row i where j > i. Their
-# scores become −∞ before the softmax. `F.scaled_dot_product_attention` is allowed too, with `is_causal=True`.
+# For t = 3 the positions that are hidden are (0, 1), (0, 2) and (1, 2): column j is hidden in row i where j > i.
+# Their scores become −∞ before the softmax. `F.scaled_dot_product_attention` is allowed too, with `is_causal=True`.
 #
 # </details>
 # </div>
@@ -301,7 +301,8 @@ for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"):
     print(f"{name:>12}: e = {config.e:>4}, {config.depth} blocks, {counted:>13,} parameters")
 
 # %% [markdown]
-# **No weight is missing:** each count is what the name says. How do the published numbers get into your model?
+# **To the nearest million, each count is what the name says.** A forgotten norm would not show; loading compares
+# every tensor. How do the published numbers get into your model?
 #
 # ## The published numbers fit once they are renamed
 #
@@ -347,9 +348,9 @@ print(f"{len(published)} tensors")
 # </details>
 # <details><summary>Hint 2: pieces of names</summary>
 #
-# The keys of `OURS` below begin and end with a dot. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with a
-# dot in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; then the
-# dot in front is removed.
+# The keys of `OURS` below begin and end with a dot. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with
+# a dot in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; then
+# the dot in front is removed.
 #
 # </details>
 # </div>
@@ -425,8 +426,8 @@ print()
 print(written(mine, tokenizer, PROMPTS["pocket_python"], seed=2))
 
 # %% [markdown]
-# **Only the folder has changed from one text to the other.** The first reads like a novel without a plot, the
-# second like a class without a use. No tensor was missing or left over. Is the program right, then?
+# **The program is the same for both texts.** Folder, prompt and seed differ. The first reads like a novel without a
+# plot, the second like a class without a use. No tensor was missing or left over. Is the program right, then?
 
 # %% [markdown]
 # ## Weights can fit and still be wrong
@@ -451,9 +452,9 @@ print(written(mine, tokenizer, PROMPTS["pocket_python"], seed=2))
 # </details>
 # <details><summary>Hint 2: three tensors</summary>
 #
-# With e = 3 and n = 3, `wte.weight` and `h.0.attn.c_proj.weight` are both (3, 3), also in `shapes`. The first must not
-# be transposed, the second must be. `h.0.mlp.c_fc.weight` is (3, 12), and (12, 3) in `shapes`. What distinguishes the
-# first two?
+# With e = 3 and n = 3, `wte.weight` and `h.0.attn.c_proj.weight` are both (3, 3), also in `shapes`. The first must
+# not be transposed, the second must be. `h.0.mlp.c_fc.weight` is (3, 12), and (12, 3) in `shapes`. What distinguishes
+# the first two?
 #
 # </details>
 # </div>
@@ -650,9 +651,9 @@ for name, change in errors.items():
 check.prediction("dearest_error", dearest_error)
 
 # %% [markdown]
-# **Two of these errors could go unnoticed.** With the exact GELU the loss is the same to three decimals. With
-# positions from 1 it rises from 2.580 to 2.767, and a slightly worse model would have such a loss too. The
-# comparison by stages shows both at once.
+# **Three of these errors could go unnoticed.** With the exact GELU the loss is the same to three decimals. With
+# positions from 1 it rises from 2.580 to 2.767, without the mask to 2.820, and a slightly worse model would have such
+# a loss too. The comparison by stages shows the first two at once.
 #
 # The row *no mask* is no valid loss, because a position also sees the token that it has to predict; nothing warns
 # you. The transposed matrices, which load without an error, predict worse than fresh weights.
@@ -686,9 +687,9 @@ plots.diagrams.cache_growing()
 #
 # Write attention for t new positions of a text whose earlier keys and values were kept. In the first call there are
 # none, and `old_k` and `old_v` are None. Append the new keys and values to the old ones. Each new position sees all
-# earlier positions and itself, and none after it. Scores are divided by √d. Return the output, and the keys and values
-# of all s positions: the next call gets them as its old ones. New tensors are created on the device of q. It is for
-# writing, so that no gradient is asked for.
+# earlier positions and itself, and none after it. Scores are divided by √d. Return the output, and the keys and
+# values of all s positions: the next call gets them as its old ones. New tensors are created on the device of q. It
+# is for writing, so that no gradient is asked for.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
@@ -732,21 +733,21 @@ check(attend_with_past)
 #
 # **Exercise 6 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
-# Continue a text greedily, each time with the most probable token. First the prompt goes through the blocks, then each
-# new token alone, at its own position: every token goes through the model at most once. Return the new tokens without
-# the prompt. `cache.layers[k]` is the part of the cache that block k takes as its second argument; `cache.length` is
-# how many positions have been read. New tensors are created on the device of the ids.
+# Continue a text greedily, each time with the most probable token. First the prompt goes through the blocks, then
+# each new token alone, at its own position: every token goes through the model at most once. Return the new tokens
+# without the prompt. `cache.layers[k]` is the part of the cache that block k takes as its second argument;
+# `cache.length` is how many positions have been read. New tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: one round</summary>
 #
-# Embed the new tokens at their positions; send them through each block with the block's own part of the cache. What the
-# model of exercise 2 does after the blocks is needed only for the last position.
+# Embed the new tokens at their positions; send them through each block with the block's own part of the cache. What
+# the model of exercise 2 does after the blocks is needed only for the last position.
 #
 # </details>
 # <details><summary>Hint 2: three rounds</summary>
 #
-# Take two prompts of 5 tokens, and 3 new tokens. The first round reads (2, 5) at positions 0 to 4, the second (2, 1) at
-# position 5, the third (2, 1) at position 6. The last new token is returned but never read.
+# Take two prompts of 5 tokens, and 3 new tokens. The first round reads (2, 5) at positions 0 to 4, the second (2, 1)
+# at position 5, the third (2, 1) at position 6. The last new token is returned but never read.
 #
 # </details>
 # </div>
@@ -852,7 +853,7 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # After 512 tokens, the next one comes 32 times as fast. The price is memory: two vectors of width e for each token
 # in every block. For 1,024 tokens of the smallest GPT-2 these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
 #
-# The program is right and fast. What do the numbers in the file do?
+# The program agrees with the reference on one sentence, and is fast. What do the numbers in the file do?
 #
 # ## To repeat what it has read, the model needs two kinds of heads
 #
@@ -886,8 +887,9 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # </details>
 # <details><summary>Hint 2: without a loop</summary>
 #
-# The text A B A B has the period 2, and the entries (2, 1) and (3, 2) count. `weights.diagonal(-1, -2, -1)`, along the
-# last two axes, gives the entries (1, 0), (2, 1) and (3, 2). Which token is at position 1, and has it come before?
+# The text A B A B has the period 2, and the entries (2, 1) and (3, 2) count. `weights.diagonal(-1, -2, -1)`, along
+# the last two axes, gives the entries (1, 0), (2, 1) and (3, 2). Which token is at position 1, and has it come
+# before?
 #
 # </details>
 # </div>
@@ -907,8 +909,9 @@ def induction_score(weights, period):
 check(induction_score)
 
 # %% [markdown]
-# Induction is measured on random tokens that come twice: such a text offers no other clue. The previous-token
-# score, the mean weight on the token before, is measured on held-out code. All that follows is the Python model.
+# Induction is measured on random tokens that come twice: its words offer no other clue than the repetition. The
+# previous-token score, the mean weight on the token before, is measured on held-out code. All that follows is the
+# Python model.
 
 # %%
 chance = torch.Generator().manual_seed(3)
@@ -947,8 +950,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **A line of code that comes twice.** Row i shows what token i looks at. Left, a previous-token head. Right, an
-# induction head: in six of the ten rows of the second half, the largest weight is on the token that followed the first
-# copy; in the others it is on the first token of the text.
+# induction head: in six of the ten rows of the second half, the largest weight is on the token that followed the
+# first copy; in the others it is on the first token of the text.
 #
 # </div>
 #
@@ -1014,7 +1017,7 @@ check.prediction("switched_off_head", switched_off_head)
 # Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
 # All this was a pocket model. What about OpenAI's?
 #
-# ## OpenAI's folders have the same format and larger numbers
+# ## The published folders have the same format and larger numbers
 #
 # Your program needs no change for them. Their weights are not part of this page, so what they do is quoted.
 #
@@ -1080,8 +1083,8 @@ for run, unit in ((recorded("pocket_austen"), "chapters"),
 # - **That it loads without an error does not show that it is right.** Transposed square matrices fit, and predict
 #   worse than fresh weights. Nor does the loss show every error: with the exact GELU it is the same to three
 #   decimals.
-# - **A comparison at every stage shows both errors, and where they begin.** Yours differs from `transformers` only
-#   by rounding.
+# - **A comparison at every stage shows both errors, and where they begin.** On the recorded sentence yours differs
+#   from `transformers` by no more than rounding.
 # - **A cache changed no token**, in either folder. In the recorded run, the longer the text, the more time it saved.
 #
 # And the numbers in the file? Two kinds of heads matter for copying: in the Python model it fails with one

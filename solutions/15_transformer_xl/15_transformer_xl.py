@@ -116,8 +116,8 @@ draw_right(learned, "Beyond the border of its window, the model can only guess")
 # </div>
 #
 # A model that sees the passkey learns the task. **No training helps a model whose window does not reach it.**
-# ([Published models](https://arxiv.org/abs/2404.07143) are asked for passkeys too.) What do borders do to an ordinary
-# text?
+# ([Infini-attention](https://arxiv.org/abs/2404.07143), named at the end, was tested with passkeys too.) What do
+# borders do to an ordinary text?
 
 # %% [markdown]
 # ## A border does harm in two ways
@@ -130,8 +130,8 @@ draw_right(learned, "Beyond the border of its window, the model can only guess")
 # 2. **[Context fragmentation](../../site/glossary.md#context-fragmentation).** Borders may fall anywhere. The first
 #    tokens of each segment are predicted from almost nothing.
 #
-# Lesson 9's fair evaluation moves the window by one token at a time. That avoids the second, at nearly t times the
-# work of reading the text once.
+# Lesson 9's fair evaluation lets windows overlap. That avoids the second, but reads the text again: nearly t times,
+# if the window moves by one token.
 #
 # This lesson's text is the source code of Python's standard library, and its tokens are bytes. One module in twenty
 # is [held out](../../site/glossary.md#held-out-data).
@@ -165,9 +165,9 @@ print(f"{len(train):,} bytes to train on, {len(held_out):,} held out")
 #
 # **Exercise 1 · `segments`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Lay a text of bytes (uint8) out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t +
-# i`, and its target is the byte after it. Leave out the bytes at the end that do not fill a segment in every stream.
-# Each stream gets one segment at least.
+# Lay a text of bytes (uint8) out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t
+# + i`, and its target is the byte after it. Leave out the bytes at the end that do not fill a segment in every
+# stream. Each stream gets one segment at least.
 #
 # <details><summary>Hint 1: the streams first</summary>
 #
@@ -253,9 +253,9 @@ plots.diagrams.segment_memory()
 #
 # **Exercise 2 · `extend_memory`** &nbsp; fix · ★★☆ · 5 minutes · 3 points
 #
-# Find the bug and fix it. After a segment, append the segment to the memory and keep the newest m positions, or all if
-# there are fewer. No gradient flows through the memory, which may share its storage with x. m = 0 gives a memory (b, 0,
-# e). Do not call `finished_memory`.
+# Find the bug and fix it. After a segment, append the segment to the memory and keep the newest m positions, or all
+# if there are fewer. No gradient flows through the memory, which may share its storage with x. m = 0 gives a memory
+# (b, 0, e). Do not call `finished_memory`.
 #
 # <details><summary>Hint 1: follow it from the beginning</summary>
 #
@@ -330,10 +330,10 @@ check(extend_memory)
 # %% [markdown]
 # ## One shift moves every distance to its key
 #
-# (b) and (d) need a product for each of t·s *pairs*. But there are only s different distances, s − 1 to 0. So
-# multiply each query by their s vectors, from far to near: a matrix (t, s) with one column for each **distance**. It
-# contains all the numbers, but in the wrong columns: the last query's row is right, the row before it must move left
-# by one, the first by t − 1.
+# (b) and (d) need the vector r of a distance for each of t·s *pairs*. But there are only s distances, s − 1 to 0. So
+# make s vectors once, and multiply each query by all of them, from far to near: a matrix (t, s) with one column for
+# each **distance**. It contains all the numbers, but in the wrong columns: the last query's row is right, the row
+# before it must move left by one, the first by t − 1.
 #
 # The authors' program moves all rows at once, by padding and a change of shape:
 
@@ -343,9 +343,9 @@ plots.diagrams.shift_steps()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. Read the padded numbers in rows
-# of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. Negative
-# distances, the future, become 0.
+# **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. Read the padded numbers in
+# rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. To the
+# right of distance 0 something may be left over; the last step sets it to 0.
 #
 # </div>
 
@@ -367,8 +367,8 @@ plots.diagrams.shift_steps()
 # <details><summary>Hint 2: two rows by hand</summary>
 #
 # Let t = 2, s = 3 and the rows be a b c and d e f. Padded: 0 a b c and 0 d e f. In rows of 2: 0 a, b c, 0 d, e f.
-# Without the first of these, in rows of 3: b c 0 and d e f. `tril(diagonal)` clears what is right of a diagonal: which
-# one?
+# Without the first of these, in rows of 3: b c 0 and d e f. `tril(diagonal)` clears what is right of a diagonal:
+# which one?
 #
 # </details>
 # </div>
@@ -408,8 +408,8 @@ check(relative_shift)
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
-# With one query, one key and d = 1, let q = 2, k = 3, r = 5, u = 1 and v = −1: the score is 2·3 + 2·5 + 1·3 − 1·5 = 14.
-# q is (b, h, t, d) and u is (h, d). Where does u need an axis of length 1? `.mT` transposes the last two axes.
+# With one query, one key and d = 1, let q = 2, k = 3, r = 5, u = 1 and v = −1: the score is 2·3 + 2·5 + 1·3 − 1·5 =
+# 14. q is (b, h, t, d) and u is (h, d). Where does u need an axis of length 1? `.mT` transposes the last two axes.
 #
 # </details>
 # </div>
@@ -435,7 +435,8 @@ check(relative_scores)
 # ## The model is lesson 7's stack with a memory for each block
 #
 # `TransformerXLBlock(e, h)` is finished. It is [lesson 7's](../07_transformer_block/07_transformer_block.ipynb)
-# pre-norm block with three additions:
+# pre-norm block whose scores are those of exercise 4; it makes R, and learns $W_{k,R}$, u and v. Three more things
+# are new:
 #
 # - It is called with x and a memory, or None. Queries come from x, keys and values from both, the memory first.
 # - Its mask has t rows and s columns: query i sees the whole memory and the segment up to itself, j ≤ i + (s − t).
@@ -447,20 +448,20 @@ check(relative_scores)
 # **Exercise 5 · `TransformerXL`** &nbsp; ★★★ · 9 minutes · 4 points
 #
 # Write the whole model. Its parts are `tokens`, an `nn.Embedding`; `blocks`, an `nn.ModuleList` of
-# `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Besides the
-# logits it returns a memory for each block, made by `finished_memory` (exercise 2) from the block's **input**. With m =
-# 0 the list still has a memory for each block, with no positions.
+# `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Besides
+# the logits it returns a memory for each block, made by `finished_memory` (exercise 2) from the block's **input**.
+# With m = 0 the list still has a memory for each block, with no positions.
 #
 # <details><summary>Hint 1: one block at a time</summary>
 #
-# Before the block runs, x is its input. The new memory is made from this x and the block's old memory; the block itself
-# gets the old one, which is None at the beginning of a text.
+# Before the block runs, x is its input. The new memory is made from this x and the block's old memory; the block
+# itself gets the old one, which is None at the beginning of a text.
 #
 # </details>
 # <details><summary>Hint 2: two segments by hand</summary>
 #
-# Take two blocks, segments of 3 and m = 4. After the first segment, the memory of block 0 holds the 3 embedded tokens,
-# and that of block 1 the 3 outputs of block 0. After the second, each holds the newest 4 of 6.
+# Take two blocks, segments of 3 and m = 4. After the first segment, the memory of block 0 holds the 3 embedded
+# tokens, and that of block 1 the 3 outputs of block 0. After the second, each holds the newest 4 of 6.
 #
 # </details>
 # </div>
@@ -518,8 +519,8 @@ draw_right(learned, "With a memory, the passkey is found beyond the border")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The figure from the beginning, with the curve of your model. One run of each. The two models that
-# learn differ in their positions too, so do not compare how fast.
+# **How to read it.** The figure from the beginning, with the curve of your model. One run of each. The two models
+# that learn differ in their positions too, so do not compare how fast.
 #
 # </div>
 #
@@ -653,14 +654,14 @@ check.prediction("gradient_across", gradient_across)
 #
 # <details><summary>Hint 1: one segment</summary>
 #
-# Its inputs are `data[start:start + t]`, and its targets begin one byte later. Only at the end of the text is there one
-# input too many: the last byte has no successor.
+# Its inputs are `data[start:start + t]`, and its targets begin one byte later. Only at the end of the text is there
+# one input too many: the last byte has no successor.
 #
 # </details>
 # <details><summary>Hint 2: the mean</summary>
 #
-# Six bytes and t = 3: the inputs are bytes 0 1 2 and 3 4, the targets 1 2 3 and 4 5. Add up the nats of all five, with
-# `reduction="sum"`, and divide once, by 5 and by ln 2.
+# Six bytes and t = 3: the inputs are bytes 0 1 2 and 3 4, the targets 1 2 3 and 4 5. Add up the nats of all five,
+# with `reduction="sum"`, and divide once, by 5 and by ln 2.
 #
 # </details>
 # </div>
@@ -731,8 +732,8 @@ except KeyboardInterrupt:
 #
 # **Prediction · `memory_unpractised`** &nbsp; 1 minute · no points
 #
-# The model that was trained **without** a memory is evaluated with one: m = 64, twice as many keys as it has ever seen
-# at once, at distances it has never seen. What happens to its bits per byte?
+# The model that was trained **without** a memory is evaluated with one: m = 64, twice as many keys as it has ever
+# seen at once, at distances it has never seen. What happens to its bits per byte?
 #
 # - **A.** They rise: it was never trained to look past a border.
 # - **B.** They fall.
@@ -777,8 +778,8 @@ check.prediction("memory_unpractised", memory_unpractised)
 #   one.
 #
 # This is one run of each. Sixteen positions of memory bring most of the gain. That points to fragmentation, but does
-# not prove it: those states have looked back themselves. And a memory of 256 gains hardly anything over one of 64. Is
-# that so after a longer training?
+# not prove it: those states have looked back themselves. For the model trained with a memory, 256 gains hardly
+# anything over 64; for the other, more than 16 is already slightly worse. Is that so after a longer training?
 #
 # [Measured further](../../site/further.md#lesson-15): the four terms as maps, how far back a model sees, what one
 # pass saves.
@@ -826,7 +827,7 @@ print(f"lesson 9: {apart:.3f} in windows side by side, "
 # **With a memory as long as in training, one pass needs fewer bits than lesson 9's overlapping windows**, which
 # compute each position four times. A memory of 256 helps a little more, although it reaches farther than any distance
 # in training. One of 512 is no better than one of 128. With none, the model is worse than lesson 9's side by side;
-# but its segments are half as long. The two models' positions differ too, so not all of the gain need come from the
+# its segments are half as long. The two models' positions differ too, so not all of the gain need come from the
 # memory. Does a memory have to drop anything at all?
 
 # %% [markdown]
@@ -854,8 +855,8 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 #
 # **A memory of fixed size.** A memory can also add up what it reads. In **linear attention** ([Katharopoulos et al.,
 # 2020](https://arxiv.org/abs/2006.16236)) the memory of a head is one matrix, to which each token adds the product of
-# its key and its value. All tokens share its numbers. So newer versions multiply it by a **gate** below 1 at each
-# token, and what is old fades. In [several recent
+# its key and its value. No border drops anything, but all tokens pile up in the same few numbers. So newer versions
+# multiply the matrix by a **gate** below 1 at each token: the old fades. In [several recent
 # models](https://sebastianraschka.com/llm-architecture-gallery/hybrid-attention/) most layers are of this kind; in
 # Qwen3-Next and [Kimi Linear](https://arxiv.org/abs/2510.26692) only every fourth keeps a cache.
 #
