@@ -151,9 +151,9 @@ plots.diagrams.tiles_arriving()
 #
 # **Exercise 1 · `merge`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key yet:
-# m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may overflow or
-# be NaN, nor may gradients if at least one part has seen a key. Do not call `finished_merge`.
+# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key
+# yet: m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may
+# overflow or be NaN, nor may gradients if at least one part has seen a key. Do not call `finished_merge`.
 #
 # <details><summary>Hint 1: shapes</summary>
 #
@@ -162,8 +162,8 @@ plots.diagrams.tiles_arriving()
 # </details>
 # <details><summary>Hint 2: nothing and nothing</summary>
 #
-# In three rows $m_a$ is 2, −∞, −∞ and $m_b$ is 4, 4, −∞. The new maximum is 4, 4, −∞, and $m_a - m'$ is −2, −∞ and NaN.
-# With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0.
+# In three rows $m_a$ is 2, −∞, −∞ and $m_b$ is 4, 4, −∞. The new maximum is 4, 4, −∞, and $m_a - m'$ is −2, −∞ and
+# NaN. With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0.
 #
 # </details>
 # </div>
@@ -196,10 +196,10 @@ check(merge)
 #
 # **Exercise 2 · `tiled_attention`** &nbsp; ★★★ · 11 minutes · 6 points
 #
-# Attention over tiles of keys, with `finished_merge` (exercise 1). The first result equals softmax attention for every
-# size of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), and s ≥ t; otherwise
-# every query sees every key, for any s. The second result is the **log-sum-exp** of each query's scores, the logarithm
-# of the sum of e^score over the keys that it sees.
+# Attention over tiles of keys, with `finished_merge` (exercise 1). The first result equals softmax attention for
+# every size of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), and s ≥ t;
+# otherwise every query sees every key, for any s. The second result is the **log-sum-exp** of each query's scores,
+# the logarithm of the sum of e^score over the keys that it sees.
 #
 # Use tensors throughout. None of them may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of
 # about 16, the check refuses t²/2 entries or more. Work on a whole tile at once: with tiles four times as large, less
@@ -207,8 +207,8 @@ check(merge)
 #
 # <details><summary>Hint 1: one tile</summary>
 #
-# Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge it
-# with the state, which begins with no key seen. The last tile may be shorter.
+# Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge
+# it with the state, which begins with no key seen. The last tile may be shorter.
 #
 # </details>
 # <details><summary>Hint 2: a tile that a query may not see</summary>
@@ -260,8 +260,8 @@ print("the same as PyTorch's attention:", apart < 1e-5)
 #
 # **Prediction · `tiles_keep`** &nbsp; 1 minute · no points
 #
-# The model now computes its attention by your tiles, four tiles of 128 keys. Autograd keeps for the backward pass what
-# it usually keeps. How do the activations compare with those of plain attention?
+# The model now computes its attention by your tiles, four tiles of 128 keys. Autograd keeps for the backward pass
+# what it usually keeps. How do the activations compare with those of plain attention?
 #
 # - **A.** About a quarter is left: one tile of four is in memory at a time.
 # - **B.** About the vectors alone are left: the matrix of weights is never made.
@@ -298,7 +298,8 @@ check.prediction("tiles_keep", tiles_keep)
 #
 # $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j .$$
 #
-# The derivative of the softmax needs one more number per query, $D_i$:
+# The weights of a row add up to 1: when one rises, the others fall. So what counts is how far $\mathrm{d}w_{ij}$ lies
+# above the row's weighted mean, $D_i$:
 #
 # $$\mathrm{d}S_{ij} = w_{ij}\, (\mathrm{d}w_{ij} - D_i), \qquad
 # D_i = \sum_j w_{ij}\, \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot y_i .$$
@@ -311,24 +312,24 @@ check.prediction("tiles_keep", tiles_keep)
 #
 # **Exercise 3 · `tiled_backward`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Return the gradients of q, k and v, a tile of keys at a time. `slope` is the gradient of the output. The results have
-# the type of the inputs, also in 64 bits and with scores of any size; `causal` means the same as in exercise 2, with
-# any t and s. The inputs stay unchanged.
+# Return the gradients of q, k and v, a tile of keys at a time. `slope` is the gradient of the output. The results
+# have the type of the inputs, also in 64 bits and with scores of any size; `causal` means the same as in exercise 2,
+# with any t and s. The inputs stay unchanged.
 #
 # Write the formulas: do not use autograd. As in exercise 2, work on a whole tile at once, and make no tensor with t·s
 # entries; the check is the same.
 #
 # <details><summary>Hint 1: which sums are over tiles</summary>
 #
-# Which of the three gradients does one tile of keys settle, and to which does every tile add? $S_{ij}$ is a product of
-# two vectors, divided by √d: what is its derivative with respect to each?
+# Which of the three gradients does one tile of keys settle, and to which does every tile add? $S_{ij}$ is a product
+# of two vectors, divided by √d: what is its derivative with respect to each?
 #
 # </details>
 # <details><summary>Hint 2: one query and two keys by hand</summary>
 #
 # Take d = 1, q = 0, keys 1 and 3, values 2 and 6. Both scores are 0, both weights 0.5, and y = 4. Let the slope be 1.
-# Then the gradients of the values are 0.5 and 0.5, dw is 2 and 6, and D = 4. So dS is 0.5 · (2 − 4) = −1 and 0.5 · (6 −
-# 4) = 1, the gradient of q is −1 · 1 + 1 · 3 = 2, and those of the keys are 0, because q is.
+# Then the gradients of the values are 0.5 and 0.5, dw is 2 and 6, and D = 4. So dS is 0.5 · (2 − 4) = −1 and 0.5 · (6
+# − 4) = 1, the gradient of q is −1 · 1 + 1 · 3 = 2, and those of the keys are 0, because q is.
 #
 # </details>
 # </div>
@@ -462,9 +463,9 @@ for kind in (torch.float32, torch.float16, torch.bfloat16):
 check.prediction("thousand_small_steps", thousand_small_steps)
 
 # %% [markdown]
-# A training adds small steps to its weights, and in 16 bits they can get lost. So **[mixed
-# precision](../../site/glossary.md#mixed-precision)** uses 16 bits for products. The weights that the optimiser
-# changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
+# A training adds small steps to its weights, and in 16 bits they can get lost. Products add nothing to a weight. So
+# **[mixed precision](../../site/glossary.md#mixed-precision)** uses 16 bits for products only. The weights that the
+# optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
 # 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations. `model.autocast`
 # switches it on for the forward pass:
 
@@ -476,9 +477,10 @@ with torch.autocast(device().type, torch.bfloat16):
 table.measure("bfloat16", step, model, optimiser)
 
 # %% [markdown]
-# The activations shrink, but not to half. The inputs of the norms stay in 32 bits, and each of the three
-# projections keeps a 16-bit copy of its input. The state does not shrink at all: the weights stay in 32 bits. In
-# this row bfloat16 costs time; on another processor it may save some.
+# The activations shrink, but not to half. The inputs of the norms stay in 32 bits, the projections to queries, keys
+# and values each keep their own 16-bit copy of the same input, and autocast adds 16-bit copies of the weights. The
+# state does not shrink at all: the weights themselves stay in 32 bits. In this row bfloat16 costs time; on another
+# processor it may save some.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so smaller gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**. The gradients are
@@ -490,8 +492,8 @@ table.measure("bfloat16", step, model, optimiser)
 # float16 is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself, which becomes ∞. Divided by
 # √64 it is only 12,800.
 #
-# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. In float16 it is safer to divide first (bfloat16
-# has room enough), as in PyTorch's [general
+# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. In float16 it is safer to divide first (bfloat16 has
+# room enough), as in PyTorch's [general
 # code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653).
 
 # %% [markdown]
@@ -499,13 +501,14 @@ table.measure("bfloat16", step, model, optimiser)
 #
 # **Exercise 4 · `scaled_scores_early`** &nbsp; ★★☆ · 7 minutes · 4 points
 #
-# Return the scores $q k^\top / \sqrt d$, with or without an axis for heads, but divide **before** the product, so that
-# no intermediate number overflows. The check runs it in float16 too, on vectors whose products q·k are beyond 65,504.
-# The result must have the dtype of q and k. (Computing in float32 and converting the result back passes too.)
+# Return the scores $q k^\top / \sqrt d$, with or without an axis for heads, but divide **before** the product, so
+# that no intermediate number overflows. The check runs it in float16 too, on vectors whose products q·k are beyond
+# 65,504. The result must have the dtype of q and k. (Computing in float32 and converting the result back passes too.)
 #
 # <details><summary>Hint 1: two ways to divide</summary>
 #
-# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to divide?
+# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to
+# divide?
 #
 # </details>
 # <details><summary>Hint 2: one query and one key, with numbers</summary>
@@ -568,8 +571,8 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be nothing but
 # padding: you may skip it. What was in `.grad` before is cleared.
 #
-# The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and `targets`
-# stay unchanged.
+# The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and
+# `targets` stay unchanged.
 #
 # <details><summary>Hint 1: how much one target counts</summary>
 #
@@ -578,9 +581,9 @@ print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 
 # </details>
 # <details><summary>Hint 2: three targets by hand</summary>
 #
-# One part has 2 targets with losses of 1 and 3, another has 1 target with a loss of 8. The mean of the three is 4, the
-# mean of the two means 5. What do you divide 1 + 3 by, and what do you divide 8 by, so that the results add up to 4?
-# (`reduction="sum"` adds up and does not divide.)
+# One part has 2 targets with losses of 1 and 3, another has 1 target with a loss of 8. The mean of the three is 4,
+# the mean of the two means 5. What do you divide 1 + 3 by, and what do you divide 8 by, so that the results add up to
+# 4? (`reduction="sum"` adds up and does not divide.)
 #
 # </details>
 # </div>
@@ -638,8 +641,8 @@ table.measure("four parts", step_in_parts, model, optimiser)
 #
 # **Prediction · `four_checkpoints`** &nbsp; 1 minute · no points
 #
-# In float32 the four blocks keep about 50 MB between the forward and the backward pass, at b = 4, t = 512, e = 128. If
-# each block is checkpointed, how much is kept between the passes?
+# In float32 the four blocks keep about 50 MB between the forward and the backward pass, at b = 4, t = 512, e = 128.
+# If each block is checkpointed, how much is kept between the passes?
 #
 # - **A.** About 25 MB
 # - **B.** About 16 MB
@@ -676,8 +679,8 @@ four_checkpoints = "C"
 # block runs again in the backward pass, which returns all gradients and leaves `.grad` alone. After each pass the
 # random numbers continue as if the block had run once.
 #
-# `checkpointed` is given: it passes on the parameters that learn (others may be frozen, and some may be unused), and a
-# block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
+# `checkpointed` is given: it passes on the parameters that learn (others may be frozen, and some may be unused), and
+# a block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
 #
 # <details><summary>Hint 1: forward</summary>
 #
@@ -687,8 +690,8 @@ four_checkpoints = "C"
 # </details>
 # <details><summary>Hint 2: backward by hand</summary>
 #
-# A block computes y = w·x, with x = 2, w = 3 and a slope of 5. `torch.autograd.grad(y, [x, w], slope)` gives (15, 10),
-# and `backward` returns (None, 15, 10). For that, y must come from an x that begins a new graph:
+# A block computes y = w·x, with x = 2, w = 3 and a slope of 5. `torch.autograd.grad(y, [x, w], slope)` gives (15,
+# 10), and `backward` returns (None, 15, 10). For that, y must come from an x that begins a new graph:
 # `x.detach().requires_grad_()`. Which random state is needed before the second run, and which after it?
 #
 # </details>
@@ -777,9 +780,9 @@ table.measure("checkpoints", step_in_parts, model, optimiser)
 # %% [markdown]
 # ## Workers can divide the state as well as the rows
 #
-# In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** share each batch. Each has
-# a copy of the model and takes some of the rows. The gradients are averaged over all workers, and all take the same
-# step, so the copies stay equal.
+# In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** share each batch. Each has a
+# copy of the model and takes some of the rows. The gradients are averaged over all workers, each counted by its
+# tokens, and all take the same step, so the copies stay equal.
 #
 # But then all keep the same state. AdamW changes each parameter without looking at the others. So put all
 # parameters into one vector of length k and cut it into one **share** for each of w workers. A worker keeps the
@@ -800,8 +803,8 @@ plots.diagrams.zero_shares()
 # <div class="figure-caption">
 #
 # **How to read it.** What two workers keep, in float32. The width of a box is its bytes per parameter. Each stage
-# divides one thing more; a dashed box is kept by the other worker. Your step is stage 2. In stage 3 the parameters of a
-# block are gathered when it runs.
+# divides one thing more; a dashed box is kept by the other worker. Your step is stage 2. In stage 3 the parameters of
+# a block are gathered when it runs.
 #
 # </div>
 
@@ -810,13 +813,13 @@ plots.diagrams.zero_shares()
 #
 # **Exercise 7 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens; the
-# step must use the gradient of the mean over the tokens of **all** workers. They may have different numbers of tokens,
-# or none; a gradient is finite in any case. Then step the optimiser, whose only parameter is `mine`, and return the
-# parameters of all. The function is called again for every step.
+# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens;
+# the step must use the gradient of the mean over the tokens of **all** workers. They may have different numbers of
+# tokens, or none; a gradient is finite in any case. Then step the optimiser, whose only parameter is `mine`, and
+# return the parameters of all. The function is called again for every step.
 #
-# Exchange no more than needed: one `reduce_scatter` and one `all_gather` in a step, and `all_reduce` for single numbers
-# only. The worker's own gradient stays unchanged.
+# Exchange no more than needed: one `reduce_scatter` and one `all_gather` in a step, and `all_reduce` for single
+# numbers only. The worker's own gradient stays unchanged.
 #
 # <details><summary>Hint 1: from means to sums</summary>
 #
@@ -825,9 +828,9 @@ plots.diagrams.zero_shares()
 # </details>
 # <details><summary>Hint 2: two workers by hand</summary>
 #
-# One worker has 3 tokens and the gradient (2, 0), the other 1 token and (10, 4). The sums over their tokens are (6, 0)
-# and (10, 4), together (16, 4), and the mean over four tokens is (4, 1). The first worker steps its parameter with 4
-# and the second with 1. The plain mean of the two gradients would be (6, 2).
+# One worker has 3 tokens and the gradient (2, 0), the other 1 token and (10, 4). The sums over their tokens are (6,
+# 0) and (10, 4), together (16, 4), and the mean over four tokens is (4, 1). The first worker steps its parameter with
+# 4 and the second with 1. The plain mean of the two gradients would be (6, 2).
 #
 # </details>
 # </div>
@@ -928,7 +931,8 @@ plots.diagrams.ways_to_divide()
 # operations per second, divided by the most that the hardware can do ([Chowdhery et al.,
 # 2022](https://arxiv.org/abs/2204.02311), appendix B).
 #
-# With enough workers, memory is no limit. How large should the model be then?
+# With stage 3 and enough workers the state is no limit. What remains is the budget of operations. How large should
+# the model be then?
 
 # %% [markdown]
 # ## A budget of operations has a best size
@@ -944,23 +948,23 @@ plots.diagrams.ways_to_divide()
 #
 # **Exercise 8 · `best_size`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Fit the parabola $a + b \ln N + c\, (\ln N)^2$ to the losses by least squares, in any way, in 64 bits. Return the size
-# at its minimum, which usually is none of the measured ones. If the parabola has no minimum, or its minimum lies below
-# the smallest size or above the largest, the profile shows no best size: return None.
+# Fit the parabola $a + b \ln N + c\, (\ln N)^2$ to the losses by least squares, in any way, in 64 bits. Return the
+# size at its minimum, which usually is none of the measured ones. If the parabola has no minimum, or its minimum lies
+# below the smallest size or above the largest, the profile shows no best size: return None.
 #
 # Sizes come in any order and may be far apart. A size may occur several times, with the losses of several seeds; at
 # least three sizes differ.
 #
 # <details><summary>Hint 1: the minimum of a parabola</summary>
 #
-# Where is the derivative of a + bx + cx² zero, and for which c is that a minimum? Large x make a fit inexact: fit in x
-# − mean(x), and add the mean back.
+# Where is the derivative of a + bx + cx² zero, and for which c is that a minimum? Large x make a fit inexact: fit in
+# x − mean(x), and add the mean back.
 #
 # </details>
 # <details><summary>Hint 2: three points by hand</summary>
 #
-# Let ln N be 0, 2 and 4, and the losses 5, 1 and 5. Around the mean, 2, the parabola is 1 + (x − 2)²: its minimum is at
-# ln N = 2, so the best size is e² = 7.4. With the losses 1, 5 and 1 there is none.
+# Let ln N be 0, 2 and 4, and the losses 5, 1 and 5. Around the mean, 2, the parabola is 1 + (x − 2)²: its minimum is
+# at ln N = 2, so the best size is e² = 7.4. With the losses 1, 5 and 1 there is none.
 #
 # </details>
 # </div>
@@ -995,7 +999,8 @@ check(best_size)
 #
 # $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
 #
-# The cell takes three budgets, which span the range of the original grid, and five sizes for each.
+# The cell takes three budgets, which span the range of the original grid, and five sizes for each, laid around the
+# law's own best size: here we know where to look.
 
 # %% tags=["hide-input", "nbval-check-output"] mystnb={"image": {"alt": "Loss against parameters, the horizontal axis logarithmic. Three bowls of five open markers each, with a parabola through each and a star at its minimum. From one budget to the next the bowl lies lower and further to the right."}}
 def law(N, C):
@@ -1081,7 +1086,7 @@ check.prediction("width_of_grid", width_of_grid)
 # %% [markdown]
 # **Narrow grids are noisy, and very wide ones are biased.** From a half to twice the best size the losses differ by
 # less than one percent, so noise of half a percent moves the minimum far. Very wide grids find a size that is too
-# small, because far from its minimum the law is no parabola. [Czech et al.,
+# small, because the law rises faster on the side of large models, whose text is short. [Czech et al.,
 # 2026](https://arxiv.org/abs/2603.22339), find such biases in published grids.
 #
 # So four trainings can show roughly where the best size is, if their sizes are far enough apart. They cannot show
@@ -1096,9 +1101,10 @@ check.prediction("width_of_grid", width_of_grid)
 print(table)
 
 # %% [markdown]
-# - **Most of it went into activations, and most of these were attention weights.** Tiles alone kept even more. With
-#   a backward pass that computes them again, less than a third was left, in about the same time. The fused kernel
-#   took about a quarter of that time.
+# - **In this small model most of it went into activations, and most of these were attention weights.** Without these,
+#   the ratio of activations to state in a block is about tokens/(4e): in wide models the state can be larger. Tiles
+#   alone kept even more. With a backward pass that computes them again, less than a third was left, in about the same
+#   time. The fused kernel took about a quarter of that time.
 # - **16 bits, parts and checkpoints each saved bytes and cost time**, in this run. Together they left less than a
 #   tenth of the fused row's activations; a step took about two thirds longer.
 # - **Two workers divided time and state.** A step took about six tenths of the time, without the wait for the
@@ -1121,9 +1127,9 @@ print(table)
 # <details><summary>2. Both checkpointing and the backward pass of tiles compute things again. What does each keep
 # instead?</summary>
 #
-# A checkpointed block keeps its input, and runs again as a whole. The tiles keep q, k, v, the output and one number per
-# query, and only the weights are computed again. In the table both are used at once: then the weights are computed
-# three times.
+# A checkpointed block keeps its input, and runs again as a whole. The tiles keep q, k, v, the output and one number
+# per query, and only the weights are computed again. In the table both are used at once: then the weights are
+# computed three times.
 #
 # </details>
 #
@@ -1137,7 +1143,7 @@ print(table)
 #   pages.
 # - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740), section 3.
 # - [Chen et al., *Training deep nets with sublinear memory cost*, 2016](https://arxiv.org/abs/1604.06174).
-# - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556), section
-#   3, and [Czech et al., *Problems with Chinchilla approach 2*, 2026](https://arxiv.org/abs/2603.22339).
+# - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556),
+#   section 3, and [Czech et al., *Problems with Chinchilla approach 2*, 2026](https://arxiv.org/abs/2603.22339).
 #
 # **Next:** [lesson 18, *Since GPT-2*](../18_since_gpt2/18_since_gpt2.ipynb)

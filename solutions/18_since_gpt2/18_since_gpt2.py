@@ -13,14 +13,14 @@
 # **What do you have to change in the code, and how do you notice a mistake?** Five small changes are enough. But
 # with one detail wrong the weights may still load: every shape fits, the model writes, and its logits are wrong.
 #
-# The last sections ask the same of a longer text and of a [mixture of
+# Later sections look for silent mistakes in two more places: a text longer than the window, and a [mixture of
 # experts](../../site/glossary.md#mixture-of-experts).
 #
 # | | |
 # |---|---|
 # | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, angles for a longer window, and a router; one of them you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 100 minutes: seven exercises, 24 points, and two predictions |
+# | **It takes** | about 105 minutes: seven exercises, 24 points, and two predictions |
 # | **It computes** | for seconds in each cell, half a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys
@@ -90,9 +90,9 @@ plots.diagrams.llama_block()
 #
 # **Exercise 1 · `RMSNorm`** &nbsp; fix · ★☆☆ · 5 minutes · 3 points
 #
-# Mend the class. Unless x is so small that ε matters, the mean square of the output (before the weight) is 1. The norm
-# is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or `finished_norm`
-# here.
+# Mend the class. Unless x is so small that ε matters, the mean square of the output (before the weight) is 1. The
+# norm is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
+# `finished_norm` here.
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
@@ -153,9 +153,9 @@ print("of x without its mean, LayerNorm's output:",
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
-# σ is the sigmoid. With three matrices instead of two, the hidden layer shrinks to two thirds, to keep the number
-# of parameters: 3 · e · (8/3) e = 2 · e · 4e. The paper cannot explain why this works better, and attributes it to
-# "divine benevolence".
+# σ is the sigmoid. With three matrices instead of two, the hidden layer shrinks to two thirds, to keep the number of
+# parameters: 3 · e · (8/3) e = 2 · e · 4e. (Later models take a larger one.) The paper cannot explain why this works
+# better, and attributes it to "divine benevolence".
 
 # %% [markdown]
 # <div class="card">
@@ -171,8 +171,8 @@ print("of x without its mean, LayerNorm's output:",
 # </details>
 # <details><summary>Hint 2: one component</summary>
 #
-# With e = `hidden` = 1 and weights of 1 (gate), 3 (up) and 2 (down), x = 2 gives silu(2) = 1.76, then 1.76 · 6 = 10.57,
-# and an output of 21.14. `F.silu` is silu.
+# With e = `hidden` = 1 and weights of 1 (gate), 3 (up) and 2 (down), x = 2 gives silu(2) = 1.76, then 1.76 · 6 =
+# 10.57, and an output of 21.14. `F.silu` is silu.
 #
 # </details>
 # </div>
@@ -292,11 +292,11 @@ plots.diagrams.grouped_queries()
 #
 # **Exercise 3 · `GroupedQueryAttention`** &nbsp; ★★★ · 14 minutes · 5 points
 #
-# Causal attention with h heads of queries and `groups` of keys and values. Four layers without biases: `to_queries` and
-# `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are rotated with `rotate(x,
+# Causal attention with h heads of queries and `groups` of keys and values. Four layers without biases: `to_queries`
+# and `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are rotated with `rotate(x,
 # positions, theta)`; positions continue from those in `past`. Scores are divided by √d.
 #
-# Append the groups' keys, already rotated, and values to the cache before anything is copied. `split_heads`,
+# Append the g heads of keys, already rotated, and of values to the cache before anything is copied. `split_heads`,
 # `merge_heads`, `causal_mask`, `masked_softmax` and `F.scaled_dot_product_attention` may be used;
 # `nn.MultiheadAttention` and `finished_block` may not.
 #
@@ -373,8 +373,8 @@ check(GroupedQueryAttention)
 #
 # The whole model: `tokens`, an embedding; `blocks`, an `nn.ModuleList` with `depth` of `block(config)`; `norm`, a
 # `finished_norm` with the config's ε; and `to_logits`, linear without a bias. A model with `config.tied` has no
-# `to_logits`, or None in its place: its output layer is the table of tokens. The `state_dict` holds nothing else. From
-# a KeyValueCache, block i gets its LayerCache, `cache.layers[i]`.
+# `to_logits`, or None in its place: its output layer is the table of tokens. The `state_dict` holds nothing else.
+# From a KeyValueCache, block i gets its LayerCache, `cache.layers[i]`.
 #
 # <details><summary>Hint 1: what GPT-2 has and a Llama lacks</summary>
 #
@@ -383,8 +383,8 @@ check(GroupedQueryAttention)
 # </details>
 # <details><summary>Hint 2: a tied table of three tokens</summary>
 #
-# The table has the rows (1, 0), (0, 1) and (1, 1). For the vector (2, 5) the logits are its products with the rows: 2,
-# 5 and 7. `F.linear` computes such products.
+# The table has the rows (1, 0), (0, 1) and (1, 1). For the vector (2, 5) the logits are its products with the rows:
+# 2, 5 and 7. `F.linear` computes such products.
 #
 # </details>
 # </div>
@@ -478,8 +478,8 @@ plots.diagrams.pairs_and_halves()
 # </details>
 # <details><summary>Hint 2: two heads of width 4</summary>
 #
-# As (head, pair, place in the pair) the rows are ((0, 1), (2, 3)) and ((4, 5), (6, 7)). The new order is 0, 2, 1, 3, 4,
-# 6, 5, 7. Which two of the three axes have changed places?
+# As (head, pair, place in the pair) the rows are ((0, 1), (2, 3)) and ((4, 5), (6, 7)). The new order is 0, 2, 1, 3,
+# 4, 6, 5, 7. Which two of the three axes have changed places?
 #
 # </details>
 # </div>
@@ -597,10 +597,10 @@ for rows, tensors in orders.items():
     print(f"nats a token of these texts, rows {rows}: {loss:.2f}")
 
 # %% [markdown]
-# Nothing warned you: the model writes in either order. In both, the pocket Llama writes words that do not exist,
-# and more of them in the wrong one. The loss is clearer. The right model wrote the texts for it, so on average any
-# other model has a higher loss. In the wrong order the pocket Llama's is higher by more than half a nat per token.
-# So compare logits with those of a known program. A text that looks fine proves nothing.
+# Nothing warned you: the model writes in either order. In both, the pocket Llama writes words that do not exist, and
+# more of them in the wrong one. How wrong is it? On texts that the right order wrote, the wrong order of the pocket
+# Llama loses more than half a nat per token. But you can measure that only if you have the right order. So compare
+# logits with those of a known program. A text that looks fine proves nothing.
 #
 # Rotary positions promise one more thing: no table ends. Can a Llama read a longer text than it was trained on?
 
@@ -703,8 +703,8 @@ check.prediction("all_pairs", all_pairs)
 # </details>
 # <details><summary>Hint 2: three pairs by hand</summary>
 #
-# With a window of 100, a factor of 4 and bounds of 1 and 4, pairs that turn 10 times, 2.5 times and half a time have γ
-# = 1, 0.5 and 0. Their frequencies are multiplied by 1, by 0.5 + 0.5/4 = 0.625, and by 0.25.
+# With a window of 100, a factor of 4 and bounds of 1 and 4, pairs that turn 10 times, 2.5 times and half a time have
+# γ = 1, 0.5 and 0. Their frequencies are multiplied by 1, by 0.5 + 0.5/4 = 0.625, and by 0.25.
 #
 # </details>
 # </div>
@@ -756,8 +756,8 @@ plt.show()
 # all pairs costs much and stretching by parts costs little: the fast pairs are better left alone. Whether the rest
 # of the climb comes from the number of keys was not tested.
 #
-# But the longer text is no gain. On held-out chapters, read by parts, the loss is higher over the last 128
-# positions than over the first.
+# No gain from the longer text shows. On held-out chapters, read by parts, the loss is higher over the last 128
+# positions than over the first. But those are other words.
 #
 # Up to here, every token has used all parameters of every block. Does it have to?
 
@@ -781,8 +781,8 @@ plots.diagrams.experts_flow()
 #
 # </div>
 #
-# The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) has the
-# design of Mistral 7B, with N = 8 and k = 2 in each block:
+# The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) has
+# the design of Mistral 7B, with N = 8 and k = 2 in each block:
 
 # %% tags=["nbval-check-output"]
 e, hidden, depth, N = 4096, 14336, 32, 8
@@ -817,13 +817,13 @@ for what, networks in (("in all", N), ("for any one token", 2)):
 #
 # **Exercise 7 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# From the router's logits for some tokens, return the weights of the k experts that each token uses, their numbers (the
-# most probable first), and the balance.
+# From the router's logits for some tokens, return the weights of the k experts that each token uses, their numbers
+# (the most probable first), and the balance.
 #
 # <details><summary>Hint 1: the weights</summary>
 #
-# `topk(k, dim=-1)` returns the largest numbers of each row and their places. The probabilities of the chosen do not sum
-# to 1 yet.
+# `topk(k, dim=-1)` returns the largest numbers of each row and their places. The probabilities of the chosen do not
+# sum to 1 yet.
 #
 # </details>
 # <details><summary>Hint 2: a balance by hand</summary>
@@ -865,8 +865,8 @@ check(route)
 #
 # **Prediction · `router_of_one`** &nbsp; 1 minute · no points
 #
-# To save work, someone sets k = 1 and changes nothing else. How large is the gradient of the router's weights, from the
-# loss of the task alone?
+# To save work, someone sets k = 1 and changes nothing else. How large is the gradient of the router's weights, from
+# the loss of the task alone?
 #
 # - **A.** As large as with k = 2: the output still depends on which expert was chosen.
 # - **B.** 0, except for rounding.
@@ -942,7 +942,7 @@ plt.show()
 #
 # **How to read it.** A row is an expert, a column a tenth of the training, labelled by its last step; darker is a
 # larger share of the choices. Left, two experts are dead at the end: their parameters are stored and hardly ever
-# used. Right, all eight work. This is one seed.
+# used. Right, at the end all eight work. This is one seed.
 #
 # </div>
 #
@@ -991,8 +991,8 @@ plt.show()
 #
 # <details><summary>1. A cache with g groups is h/g times smaller. Why are the queries not grouped as well?</summary>
 #
-# Queries are not stored: each is used once, for the current token. And with h heads of queries, each group is asked h/g
-# different questions.
+# Queries are not stored: each is used once, for the current token. And with h heads of queries, each group is asked
+# h/g different questions.
 #
 # </details>
 # <details><summary>2. Mixtral has 47 billion parameters, and each token uses 13 billion of them. Which of the two
@@ -1013,12 +1013,12 @@ plt.show()
 #
 # - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes, in
 #   half a page.
-# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without training
-#   from scratch.
+# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without
+#   training from scratch.
 # - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
 # - [*DeepSeek-V3*, 2024](https://arxiv.org/abs/2412.19437), section 2: latent attention and many small experts in one
 #   model.
 #
-# A published model now runs in your own code. What do its heads do?
+# A Llama from a file now runs in your own code. What do its heads do?
 #
 # **Next:** [lesson 19, *Looking inside*](../19_looking_inside/19_looking_inside.ipynb)
