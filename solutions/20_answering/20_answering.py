@@ -9,10 +9,9 @@
 #
 # *Change what the loss looks at*
 #
-# A language model continues a text. Given a question, it may continue with anything that could follow one. How does
-# it come to answer, and to answer well? The model stays the same. What changes is the loss, and who judges the
-# answers. The loss looks at the answer only, then at which of two answers is better, then at whether a program calls
-# the answer right.
+# A language model continues a text. Given a sum, it may continue with the right number, with a wrong one, or with
+# two numbers to choose from. **Which loss teaches it to answer with the right number, and nothing else?** The model
+# stays the same. What changes is what the loss looks at, and who judges the answers.
 #
 # | | |
 # |---|---|
@@ -48,17 +47,16 @@ plots.diagrams.three_losses()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Three losses, one model.** Coloured tokens are those that the loss looks at. Above: the answer of a demonstration.
-# Middle: two answers to one question, of which the first is preferred. Below: answers that the model has sampled
-# itself, each with a reward.
+# **Three losses, one model.** The loss looks at the coloured tokens. Above, the answer of a demonstration. Middle,
+# two answers, of which the first is preferred. Below, answers that the model has sampled, each with a reward.
 #
 # </div>
 #
-# ## A model that continues
+# ## Without the questions in the loss, answers are learned sooner
 #
-# The task for the whole lesson is a sum below 100. A **chat template** writes a dialogue as one text, with special
-# tokens for who speaks: `<user>`, `<answer>` and `<end>`. The demonstrators know every sum. But in three answers of ten
-# they **hedge**: they name two numbers, and one of them is wrong.
+# The task is a sum below 100. A **chat template** writes a dialogue as one text, with special tokens for who speaks
+# and where an answer ends: `<user>`, `<answer>` and `<end>`. The demonstrators know every sum. But in three answers
+# of ten they **hedge**: they name two numbers, and one of them is wrong.
 
 # %%
 train_pairs, test_pairs = sums.pairs()
@@ -68,7 +66,7 @@ for row in ids[:6].tolist():
 print(f"{len(train_pairs):,} dialogues to learn from, {len(test_pairs)} questions held out")
 
 # %% [markdown]
-# First, a language model as in lesson 9: a small decoder that predicts every next token of the text.
+# First, a language model as in lesson 9: a small decoder that predicts every next token.
 
 # %%
 def new_model():
@@ -101,9 +99,8 @@ for row in write_answers(on_text, lone_user, 12, sums.END, generator=generator):
     print("<user> continues with:", sums.text_of(row.tolist()))
 
 # %% [markdown]
-# **Given `<user>` alone, it makes up a question and an answer.** That is what it was trained for: to it, questions
-# and answers are the same text. But the digits of a question are random. No model can do much better than guess them,
-# and yet they are in the loss, and in the gradient.
+# **Given `<user>` alone, it makes up a question and an answer**, because its loss treats both alike. But the digits
+# of a question are random: no model can do much better than guess them, and yet they are in the loss.
 
 # %% tags=["hide-input"]
 with torch.no_grad():
@@ -114,8 +111,9 @@ for name, part in parts.items():
     print(f"{name:>8}: {share:.0%} of the loss")
 
 # %% [markdown]
-# Most of the loss comes from questions. Training on dialogues of this kind is **instruction tuning**, and it often
-# has a **loss mask**: only the answer's tokens count. The model reads the question but is not trained to predict it.
+# **Most of the loss comes from questions.** Training on dialogues of this kind is **instruction tuning**, and it
+# often has a **loss mask**: only the answer's tokens count. The model reads the question but is not trained to
+# predict it.
 
 # %% [markdown]
 # <div class="card">
@@ -189,9 +187,8 @@ print("whole text:  ", measure(on_text))
 print("answers only:", measure(on_answers))
 
 # %% [markdown]
-# **Exact match** is the instrument of this lesson: one sampled answer to each held-out question, and the share that
-# is exactly the sum. Here are three seeds, from a recorded run of the same recipe with other random numbers, so that
-# its models differ from yours:
+# **Exact match** is the share of held-out questions to which one sampled answer is the sum and nothing else. With
+# the mask it is 28 %, without it 9 %. The figure has three seeds, from recorded runs with other random numbers:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
@@ -217,17 +214,20 @@ print("answers only, exact with greedy decoding:", greedy("answer"), "by seed")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Same model, same batches, same number of steps; only the mask differs. Lines are means of three
+# **How to read it.** Same model, batches and number of steps; only the mask differs. Lines are means of three
 # seeds, bands reach from the lowest to the highest.
 #
 # </div>
 #
-# The same models are exact far more often with greedy decoding, which takes the most probable token at each place. They
-# often know the sum; a sample also draws hedges and wrong digits, each with its probability. Where memory is short, the
-# low-rank updates of [lesson 14](../14_bert/14_bert.ipynb) fit this training without a change.
+# **With the mask, exact match is on average more than twice as high.** These models often know the sum: with greedy
+# decoding, which takes the most probable token at each place, they are exact far more often. A sample also draws
+# hedges and wrong digits.
 #
-# **Packing** avoids the padding of a batch: several dialogues share one row. A dialogue then must not attend to its
-# neighbours, and its positions start anew.
+# **The mask does not change the hedging:** 28 % without it, 27 % with it. The demonstrations still contain it.
+#
+# The low-rank updates of [lesson 14](../14_bert/14_bert.ipynb) fit this training without a change. **Packing**
+# avoids the padding of a batch: several dialogues share one row. A dialogue then must not attend to its neighbours,
+# and its positions start anew.
 
 # %% [markdown]
 # <div class="card">
@@ -285,11 +285,12 @@ largest = (packed_logits(mask, positions) - apart).abs().max().item()
 print(f"packed or alone, largest difference of a logit: {largest:.5f}")
 
 # %% [markdown]
-# ## Which of two answers is better
+# Packed or alone, the logits agree. How can a model stop hedging if its demonstrators hedge?
 #
-# Demonstrations tell the model to hedge as often as the demonstrators do. To judge answers is easier than to write
-# better ones. In **preference** data somebody says which of two answers to the same question is better. The loss
-# compares the probabilities of whole answers.
+# ## A judge's choices remove most of the hedging
+#
+# It is often easier to judge answers than to write better ones. In **preference** data somebody says which of two
+# answers to the same question is better. The loss compares the probabilities of whole answers.
 
 # %% [markdown]
 # <div class="card">
@@ -329,15 +330,14 @@ check(answer_log_probability)
 
 # %% [markdown]
 # **Direct preference optimisation** (DPO) trains on such pairs ([Rafailov et al.,
-# 2023](https://arxiv.org/abs/2305.18290), section 4). For a chosen answer $y_w$ and a rejected one $y_l$ to the question
-# x, it asks how much more probable each has become than under the **reference** π_ref, a frozen copy of the model at
-# the start:
+# 2023](https://arxiv.org/abs/2305.18290), section 4): a chosen answer $y_w$ and a rejected one $y_l$ to a question
+# x. It compares how much more probable each has become than under the **reference** π_ref, a frozen copy of the
+# model at the start:
 #
 # $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
 # - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
 #
-# The bracket is the **margin**. Only the margin counts: it also grows if both answers become less probable, and the
-# rejected one more so.
+# The bracket is the **margin**, which also grows if both answers become less probable, the rejected one more so.
 
 # %% [markdown]
 # <div class="card">
@@ -374,9 +374,9 @@ def preference_loss(chosen, rejected, chosen_reference, rejected_reference, beta
 check(preference_loss)
 
 # %% [markdown]
-# To make pairs, the model answers 300 questions eight times each, and a program is the judge. A right answer and a
-# wrong one to the same question form a pair. For every question, the first of each kind is taken. β is 1, not the
-# default 0.1: a pair then stops pulling once its margin is a few nats.
+# To make pairs, the model answers 300 questions eight times each, and a program is the judge. A question with right
+# and wrong answers gives one pair, the first of each kind. β is 1, not the default 0.1: a pair then has little
+# gradient left once its margin is a few nats.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -450,22 +450,22 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. The control is the loss of exercise 1
-# on the chosen answers alone, from the same start and with the same batches, rate and number of steps.
+# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. The control is the loss of
+# exercise 1 on the chosen answers alone. Start, batches, rate and number of steps are the same.
 #
 # </div>
 #
-# **The preference removes most of the hedging that imitation had learned.** But so does the control, which never sees
-# a rejected answer, and on average it ends ahead in exact match. Here the chosen answers are perfect, and perfect
-# answers can be imitated. So the gain comes from the judge's selection and not from the loss of DPO; with three
-# seeds, their order in exact match is not settled. Preferences are meant for cases where no perfect answer is at
-# hand. This lesson does not test one.
+# **DPO removes most of the hedging:** in the run above it falls from 27 % to 10 %. But the control does the same
+# without any rejected answer. On average it even ends ahead in exact match. So here the judge's selection is
+# enough: the chosen answers are perfect, and perfect answers can be imitated. Preferences are meant for cases where
+# no perfect answer is at hand; this lesson does not test one.
 #
-# ## Whether a program says that it is right
+# The judge was a program. Does it need pairs?
 #
-# A program already judged the pairs above. It can also judge each answer by itself. A **reward** is a number for an
-# answer. One that a program computes needs no more demonstrations and no preferences, only questions and a model that
-# is sometimes right.
+# ## A reward for exact answers removes nearly all of the hedging
+#
+# A **reward** is a number for one answer. If a program computes it, no more demonstrations and no preferences are
+# needed, only questions and a model that is sometimes right.
 
 # %% [markdown]
 # <div class="card">
@@ -510,10 +510,10 @@ def exact_match(written, right, end):
 check(exact_match)
 
 # %% [markdown]
-# A reward has no gradient: it is the result of sampling and of a program. A **policy gradient** gets around that. It
-# makes the tokens of good answers more probable, and those of bad ones less. Good means better than expected, and the
-# **advantage** says by how much. In group-relative policy optimisation (GRPO), what is expected comes from the model
-# itself: it answers each question several times, and each answer is compared with its group ([Shao et al.,
+# A reward has no gradient: it is the result of sampling and of a program. So a **policy gradient** makes the tokens
+# of good answers more probable, and those of bad ones less. Good means better than expected, and the **advantage**
+# says by how much. In group-relative policy optimisation (GRPO), what is expected comes from the model itself: it
+# answers each question several times, and each answer is compared with its group ([Shao et al.,
 # 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
@@ -586,10 +586,10 @@ check.prediction("all_right", all_right)
 # %% [markdown]
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
-# Answers are expensive to sample, so a batch may serve for several steps, while the model moves away from the one that
-# wrote them. The **ratio** of a token's probability now to its probability when it was sampled,
-# $r = \pi / \pi_{\text{old}}$, corrects for that. It is clipped, so that no token gains from moving too far. A **KL
-# penalty** draws the model back to the reference. With advantage A of the answer, a token's loss is
+# Answers are expensive to sample, so a batch may serve for several steps, while the model changes. The **ratio** of
+# a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, corrects for that.
+# It is clipped, so that no token gains from moving too far. A **KL penalty** makes it costly to leave the
+# reference. With advantage A of the answer, a token's loss is
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
@@ -639,9 +639,9 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop. Each step samples eight answers to each of 16 questions, and takes one gradient step on them. So
-# the ratio is 1 here, but its gradient is that of the log-probability. The clip would act from a second step on the
-# same samples. The penalty is switched off, to see what the reward does by itself.
+# Now the whole loop. Each step samples eight answers to each of 16 questions, and takes one gradient step on them.
+# So the ratio is 1, its gradient is that of the log-probability, and nothing is clipped. The penalty is switched
+# off, to see what the reward does by itself.
 
 # %%
 def reinforce(model, reward, what, steps=40):
@@ -682,21 +682,22 @@ for name, part in {"the start": "answer", **names}.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. The control goes on with the
-# demonstrations, with the loss of exercise 1, from the same start and for about the same time.
+# **How to read it.** Recorded, three seeds; bands as before. The control goes on with the demonstrations and the
+# loss of exercise 1, from the same start and for about the same time.
 #
 # </div>
 #
-# **The reward removes nearly all of the hedging, which demonstrations keep teaching.** Beyond the start it needs no
-# written answer, only questions and a program. In the run above exact match rises by about half. The right sum is
-# named hardly more often than before: most of the gain comes from hedging less. Adding itself is learned faster from
-# demonstrations, as greedy decoding shows with each seed. A demonstration names the right token at each place; a
-# reward is one bit for a whole answer.
+# **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
+# rises by about half, and the right sum is named hardly more often: most of the gain comes from hedging less.
 #
-# ## A reward with a hole
+# **Adding is learned faster from demonstrations**, as greedy decoding shows with each seed. A demonstration has a
+# target for each token; a reward is one bit for a whole answer.
 #
-# Programs that check answers are often lenient: they look for the right result anywhere in the text. What follows if
-# the reward is 1 for every answer that *names* the sum, with its digits anywhere in the text?
+# ## A lenient reward rises, too
+#
+# So far the reward was strict: only the sum itself was paid. A more lenient program looks for the right result
+# anywhere in the text. What follows if the reward is 1 for every answer that *names* the sum, whatever else it
+# says?
 
 # %% [markdown]
 # <div class="card">
@@ -739,8 +740,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. Same start, same loop and same rate
-# as with the strict reward; only the reward differs.
+# **How to read it.** Recorded, three seeds; bands as before. Start, loop and rate are those of the strict reward.
 #
 # </div>
 
@@ -748,10 +748,10 @@ plt.show()
 check.prediction("hole", hole)
 
 # %% [markdown]
-# **The model finds the hole: two guesses are paid more often than one.** This is **reward hacking**. The strict reward
-# in the same loop removes hedging, so it is the reward, and not the loop, that makes the difference. Nothing in the
-# reward's own curve gives it away; it takes a second instrument. In the player, take the steps yourself, with each
-# reward.
+# **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, 53 % in place
+# of 43 %, and exact match falls to 8 %. This is **reward hacking**. The strict reward in the same loop removes
+# hedging, so it is the reward that makes the difference. The reward's own curve rises; to see the fault takes a
+# second measure. In the player, take the steps yourself, with each reward.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -761,9 +761,27 @@ show_player("policy")
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what a loss looks at, and with what consequence: every token, the answer, a pair, or a sample with a
-# reward. You can write each of them, and you know whose judgement each follows: the demonstrators', the judge's or the
-# program's.
+# **Which loss teaches a model to answer with the right number, and nothing else?** In sampled answers it took two:
+# demonstrations taught most of the adding, and then a judge of exact answers removed hedging. Even so, fewer than
+# half of the answers were exact in this run.
+#
+# | the loss looks at | exact | hedged | sum named |
+# |---|---|---|---|
+# | the whole text | 9 % | 28 % | 15 % |
+# | the answer alone | 28 % | 27 % | 43 % |
+# | then which of two answers is better (DPO) | 37 % | 10 % | 43 % |
+# | or then a strict reward | 43 % | 2 % | 44 % |
+# | or then a lenient reward | 8 % | 83 % | 53 % |
+#
+# These are the runs above, one of each. The last three start from the second. DPO and the rewards use different
+# data and rates, so the table does not rank them.
+#
+# - **Without the questions in the loss, answers are learned sooner.** Hedging is learned, too.
+# - **A judge's choices remove most of the hedging.** Imitating the chosen answers did so as well.
+# - **A strict reward removes nearly all of it.** Further demonstrations taught more of the adding.
+# - **A lenient reward teaches hedging.** The reward rose, and exact match fell.
+#
+# You can write each of these losses, and pack dialogues into a row.
 #
 # **Two questions to think about**
 #
@@ -775,8 +793,8 @@ show_player("policy")
 # </details>
 # <details><summary>2. Would the KL penalty have closed the hole?</summary>
 #
-# It makes each step away from the start cost something, so it slows and limits the hacking. A second guess still
-# never costs reward, and often earns some. To close the hole, change the reward.
+# It makes each step away from the start cost something, so it limits the hacking. A second guess still never costs
+# reward, and sometimes earns it. To close the hole, change the reward.
 #
 # </details>
 #
@@ -791,5 +809,7 @@ show_player("policy")
 #   reference appears in the loss.
 # - [Liu et al., *Understanding R1-Zero-like training*, 2025](https://arxiv.org/abs/2503.20783): what the division by the
 #   deviation, and by the length, does to GRPO.
+#
+# The answers have become better. Can they become cheaper?
 #
 # **Next:** [lesson 21, *Cheaper answers*](../21_cheaper_answers/21_cheaper_answers.ipynb)

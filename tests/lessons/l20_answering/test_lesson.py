@@ -132,6 +132,28 @@ def test_the_hole_is_found_with_every_seed():
     assert int(re.search(r"exact (\d+)%", printed(SOURCE, "hacker = reinforce"))[1]) < int(before) / 2
 
 
+def test_the_table_at_the_end_repeats_what_was_printed():
+    before, preferring, policy, hacker = (
+        "train(on_answers",
+        "preferring = copy",
+        "policy = reinforce",
+        "hacker = reinforce",
+    )
+    found = [shares for line in (before, preferring, policy, hacker) for shares in measured(line)]
+    rows = [(9, 28, 15), (28, 27, 43), (37, 10, 43), (28, 27, 43), (43, 2, 44), (8, 83, 53)]
+    assert found == rows
+    told = [
+        tuple(map(int, row)) for row in re.findall(r"\| (\d+) % \| (\d+) % \| (\d+) % \|", SOURCE.script.read_text())
+    ]
+    assert told == [*rows[:3], *rows[4:]]  # the fourth is the start again
+
+
+def measured(line):
+    """Per cent of answers that are exact, that hedge and that name the sum, as the cell with `line` printed them."""
+    found = re.findall(r"exact (\d+)%, hedged (\d+)%, sum named (\d+)%", printed(SOURCE, line))
+    return [tuple(map(int, shares)) for shares in found]
+
+
 def test_most_of_the_loss_on_whole_texts_comes_from_questions():
     question = int(re.search(r"question: (\d+)%", printed(SOURCE, 'parts = {"question"'))[1])
     assert question > 50
