@@ -9,12 +9,14 @@
 #
 # *What a position may see*
 #
-# A language model learns to predict the next **token**: a letter, a word or a piece of a word. In the attention that
-# you have built so far, every position looks at every other, so all positions but the last already see the token that
-# they should predict. In *Your model so far*, code that you have not seen has hidden them.
+# A language model learns to predict the next **token** (a letter, a word or a piece of a word), at every position
+# of a text at once. But in the attention that you have built so far, every position looks at every other, so all
+# but the last see the token that they should predict. **How do you hide the future from every position, and how do
+# you know that it is hidden?**
 #
-# Now you write that code. A **mask** says for each pair of positions whether one may look at the other, and
-# the forbidden attention weights become exactly zero. Two tests then look for leaks.
+# So far, code that you have not seen has hidden it; now you write that code. A **mask** says for each pair of
+# positions whether one may look at the other, and the forbidden attention weights become exactly zero. But zero
+# weights turn out not to be enough, so two tests look for leaks.
 #
 # | | |
 # |---|---|
@@ -23,9 +25,9 @@
 # | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds on a laptop; the section *Your model so far* takes about twenty seconds, and you may stop it |
 #
-# The sizes are b for the batch, t for the query positions, s for the key positions, e for the width, and h for the
-# heads, as in [the notation table](../../site/notation.md). **In a mask, True means "may look"**. PyTorch's
-# `F.scaled_dot_product_attention` uses the same convention; its `nn.MultiheadAttention` uses the opposite one.
+# The sizes b, t, s, e and h are those of [the notation table](../../site/notation.md). **In a mask, True means "may
+# look"**, as in PyTorch's `F.scaled_dot_product_attention`; its `nn.MultiheadAttention` uses the opposite
+# convention.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -43,10 +45,10 @@ from helpers.parts import masks as finished_masks    # solutions of exercises 1 
 check = start("05_masking")
 
 # %% [markdown]
-# ## A guessing game
+# ## A text of t + 1 tokens asks t questions
 #
-# A text is a row of token numbers. At every position, the model has read the tokens up to and including that position,
-# and predicts the next one. So a row of t + 1 tokens contains t questions and their answers:
+# A text is a row of token numbers. At every position, the model has read the tokens up to and including that
+# position, and predicts the next one:
 #
 # | | | | | | |
 # |---|---|---|---|---|---|
@@ -54,8 +56,7 @@ check = start("05_masking")
 # | inputs | m | a | s | k | |
 # | targets | a | s | k | s | |
 #
-# After *m* the answer is *a*; after *m a* it is *s*. Inputs and targets are the same tokens, **shifted by one**. In a
-# batch, tokens have shape (b, t + 1); inputs and targets have shape (b, t).
+# After *m* the answer is *a*; after *m a* it is *s*. Inputs and targets are the same tokens, **shifted by one**.
 #
 # `finished_masks` holds finished solutions. Do not use it before exercise 5.
 
@@ -97,15 +98,14 @@ def next_token_pairs(tokens):
 check(next_token_pairs)
 
 # %% [markdown]
-# Now let a small model play. To make the game as hard as possible, the text is noise: each token is one of eight
-# letters, drawn at random. Call a model **honest** if it uses only the past. The past says nothing about the next
-# letter, so on average an honest model can do no better than give each letter a probability of 1/8.
+# How low can the loss be if the model does not see the answers? For noise this is known exactly: let each token be
+# one of eight letters, drawn at random. Call a model **honest** if it uses only the past. Here the past says
+# nothing about the next letter, so on average an honest model can do no better than give each letter a probability
+# of 1/8. Its loss, the **cross-entropy**, is minus the mean logarithm of the probability given to the right letter:
+# $\log 8 \approx 2.08$.
 #
-# The loss is the **cross-entropy**: minus the mean logarithm of the probability given to the right letter. With 1/8 for
-# every letter the loss is $\log 8 \approx 2.08$.
-#
-# The model has one layer of attention. Its input at each position is an [embedding](../../site/glossary.md#embedding)
-# of the letter plus a vector that tells positions apart (lesson 6). Its output is one score for each letter.
+# The model below has one layer of attention. It reads an [embedding](../../site/glossary.md#embedding) of each
+# letter plus a vector that tells positions apart (lesson 6).
 
 # %%
 class Guesser(nn.Module):
@@ -182,8 +182,7 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better. The dashed line is the best expected loss of an honest model. The curve starts
-# near it and drops far below: the model seems to predict noise.
+# **How to read it.** Lower is better. The dashed line is the best expected loss of an honest model.
 #
 # </div>
 
@@ -196,16 +195,16 @@ check.prediction("loss_without_mask", loss_without_mask)
 # training there is no error, and every shape is right. **The only symptom is a loss that is too good.**
 
 # %% [markdown]
-# ## The triangle
+# ## No position may look ahead
 #
-# The rule is simple: **output $i$ is allowed to depend on inputs $j \le i$, and on no others**. Position $i$ may see
-# itself: input $i$ is the last token read, not the answer. Write the rule as a (t, t) matrix of booleans, with row $i$
-# for the query position and column $j$ for the key position:
+# **Output $i$ may depend on inputs $j \le i$, and on no others.** Position $i$ may see itself: input $i$ is the
+# last token read, not the answer. Write the rule as a (t, t) matrix of booleans, with row $i$ for the query
+# position and column $j$ for the key position:
 #
 # $$\text{mask}_{ij} \;=\; (j \le i) .$$
 #
-# This is the **[causal mask](../../site/glossary.md#causal-mask)**: nothing depends on what comes later. Row 0 sees one
-# position, row $t-1$ sees all t.
+# This triangle is the **[causal mask](../../site/glossary.md#causal-mask)**: row 0 sees one position, row $t-1$
+# sees all t.
 
 # %% [markdown]
 # <div class="card">
@@ -245,13 +244,11 @@ def causal_mask(t, device=None):
 check(causal_mask)
 
 # %% [markdown]
-# ## Where the mask goes
+# ## After the softmax is too late
 #
-# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two have to sum
-# to 1. The mask can be applied in two places.
-#
-# **After the softmax**, set the weight to zero. **Before the softmax**, set the score to −∞: $e^{-\infty} = 0$, so the
-# hidden score adds nothing to the numerator *or* to the denominator. Try both:
+# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two have to
+# sum to 1. **After the softmax**, you could set the weight to zero. **Before the softmax**, you could set the score
+# to −∞: $e^{-\infty} = 0$, so the hidden score adds nothing to the numerator *or* to the denominator. Try both:
 
 # %% tags=["nbval-check-output"]
 scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
@@ -263,9 +260,8 @@ for name, weights in [("after", after), ("before", before)]:
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
 # %% [markdown]
-# After the softmax is too late: the hidden score has already taken two thirds of the weight, and that share is thrown
-# away. If the hidden score rises, the other two weights shrink, so they still *depend* on it. A mask before the softmax
-# leaves the hidden score no effect at all. For the scores of four positions it looks like this:
+# Masked after the softmax, the hidden score has already taken two thirds of the weight. If it rises, the other two
+# weights shrink, so they still *depend* on it. Masked before, it has no effect at all. For four positions:
 
 # %%
 plots.diagrams.mask_flow()
@@ -273,8 +269,8 @@ plots.diagrams.mask_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the answer
-# is *no*, and their softmax. Each row of weights adds up to 1 over the positions that it may see.
+# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the
+# answer is *no*, and their softmax.
 #
 # </div>
 #
@@ -288,8 +284,8 @@ show_player("mask")
 # %% [markdown]
 # ## Three words by hand
 #
-# The grids show the scaled scores of the three words of lesson 3, and their softmax, without and with the causal mask.
-# Fill in the two missing weights.
+# The grids show the scaled scores of the three words of lesson 3, and their softmax, without and with the causal
+# mask. Fill in the two missing weights.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
@@ -307,13 +303,13 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** *w*′ are the scaled scores and *w* their softmax, above without a mask, below with it. Rows are
-# queries and columns are keys, both in the order *the*, *loop*, *ends*. The two missing weights sum to 1. Their ratio
-# is the ratio of 0.09 to 0.67 in the grid above.
+# **How to read it.** *w*′ are the scaled scores and *w* their softmax, above without a mask, below with it. Rows
+# are queries, columns are keys. The two missing weights sum to 1. Their ratio is the ratio of 0.09 to 0.67 in the
+# grid above.
 #
 # </div>
 #
-# The last row does not change, because *ends* may see all three words. The next cell prints both numbers.
+# The last row does not change, because *ends* may see all three words. The next cell prints the missing weights.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
@@ -322,11 +318,11 @@ agree = torch.allclose(by_hand, X_masked[1, :2])
 print("the first two unmasked weights of loop, divided by their sum, are the same:", agree)
 
 # %% [markdown]
-# ## Sentences of different lengths
+# ## A second mask hides the padding
 #
-# The sentences of a batch differ in length. So short ones are filled up with a special token, the
-# **[padding](../../site/glossary.md#padding)**, and no position may attend to it. This rule is the same for every query
-# position, so the mask has shape (b, 1, t).
+# The future is not all that has to be hidden. The sentences of a batch differ in length, so short ones are filled
+# up with a special token, the **[padding](../../site/glossary.md#padding)**. It is no part of a sentence, so no
+# position may attend to it. This rule is the same for every query position, so the mask has shape (b, 1, t).
 
 # %% [markdown]
 # <div class="card">
@@ -369,7 +365,7 @@ def padding_mask(lengths, t):
 check(padding_mask)
 
 # %% [markdown]
-# Combine the two masks with `&`: a key position is visible only if it is not in the future **and** is not padding.
+# Combine the two masks with `&`: a key position is visible only if it is not in the future **and** not padding.
 
 # %% mystnb={"image": {"alt": "Three masks of 6 by 6 cells. Left, causal: the lower triangle with its diagonal is filled. Middle, padding: the first four columns are filled in every row. Right, both: the lower triangle, without its cells in columns 4 and 5."}}
 triangle = causal_mask(6)                       # (t, t)
@@ -383,8 +379,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Query position i (row) may see key position j (column) where the cell is filled, not where it is
-# hatched. The causal mask hides a triangle, and the padding mask hides whole **columns**.
+# **How to read it.** Query position i (row) may see key position j (column) where the cell is filled, not where it
+# is hatched.
 #
 # </div>
 #
@@ -392,10 +388,10 @@ plt.show()
 # right picture and in the left one.
 
 # %% [markdown]
-# ## A row with nothing to see
+# ## A row with nothing to see should become zeros
 #
-# Now put the padding in **front**, so that all sentences of a batch continue from the same last position. Position 0
-# has nothing left to see: the causal mask allows it only itself, and it is padding. Its row of scores is **fully
+# Now put the padding in **front**, so that all sentences of a batch continue from the same last position. Position
+# 0 has nothing left to see: the causal mask allows it only itself, and it is padding. Its row of scores is **fully
 # masked**. What is the softmax of such a row?
 
 # %% tags=["nbval-check-output"]
@@ -403,9 +399,9 @@ nothing = torch.full((3,), -math.inf)
 print(torch.softmax(nothing, dim=-1))
 
 # %% [markdown]
-# All three exponentials are 0, and 0/0 is NaN (not a number). It spreads: in the next layer 0 · NaN is NaN, and at last
-# the parameters are NaN. A finite fill value in place of −∞ avoids that, but makes the row a plain average over
-# everything, the future included. So we want a row of zeros, which depends on no input.
+# All three exponentials are 0, and 0/0 is NaN (not a number). It spreads: in the next layer 0 · NaN is NaN, and in
+# training the parameters become NaN. A finite fill value in place of −∞ avoids that, but makes the row a plain
+# average over everything, the future included. So we want a row of zeros, which depends on no input.
 
 # %% [markdown]
 # <div class="card">
@@ -459,15 +455,16 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# Could you mask after the softmax and then divide each row by its sum? On paper, yes. But if a hidden score is far
-# above the visible ones, the visible weights all round to 0, and you divide 0 by 0. ([Measured
-# further](../../site/further.md#lesson-5) shows a batch under both masks, and a repair of the NaN that comes too late.)
+# Could you mask after the softmax and divide each row by its sum? On paper, yes. But if a hidden score is far above
+# the visible ones, the visible weights all round to 0, and you divide 0 by 0. ([Measured
+# further](../../site/further.md#lesson-5) shows a batch under both masks, and a repair of the NaN that comes too
+# late.)
 
 # %% [markdown]
-# ## The sentence, one word at a time
+# ## Under the mask, *it* cannot see *muddy*
 #
-# What does your mask do to a head that was trained without one? Here is a head of a published model, without and with
-# the mask. It reads the sentence of lessons 1 to 4 without positions.
+# Here is a head of a published model that was trained without a mask, without and with your mask. It reads the
+# sentence of lessons 1 to 4 without positions.
 
 # %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without a mask the column of bank is dark in nearly every row. With the causal mask everything above the diagonal is empty; the column of bank is dark only in the rows below it, and the rows above have their dark cells at the, boat and reach."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -481,22 +478,22 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row: the word that looks. Column: the word that is looked at. Every row sums to 1. The model is
-# all-MiniLM-L6-v2.
+# **How to read it.** Row: the word that looks. Column: the word that is looked at. The model is all-MiniLM-L6-v2.
 #
 # </div>
 #
-# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank* cannot
-# see it, so their weight goes to words before them or to themselves. And in any head, *it* can look back at *boat*
-# and *bank*, but not at *muddy*, the word that decides between them.
+# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank*
+# cannot see it, so their weight goes to words before them or to themselves. And in any head, *it* can look back at
+# *boat* and *bank*, but not at *muddy*, the word that decides between them.
 
 # %% [markdown]
-# ## The self-attention of a language model
+# ## GPT's attention is multi-head attention with a causal mask
 #
-# Put the mask into multi-head attention, and you have the attention of GPT. (A transformer in which every layer has
-# this mask is called **decoder-only**; one in which no layer has it, such as BERT, is called **encoder-only**. The
-# original transformer has layers of both kinds.) The projections and heads of lesson 4 are given: queries, keys and
-# values are (b, h, t, d), where d = e/h is the width of one head. You write the middle:
+# A transformer in which every layer has this mask, such as GPT, is called **decoder-only**. One in which no layer
+# has it, such as BERT, is called **encoder-only**. The original transformer has layers of both kinds.
+#
+# The projections and heads of lesson 4 are given: queries, keys and values are (b, h, t, d), where d = e/h is the
+# width of one head. You write the middle:
 #
 # $$\text{scores} = \frac{q\,k^\top}{\sqrt d}, \qquad
 # w = \operatorname{masked\ softmax}(\text{scores}, \text{mask}), \qquad y = w\,v .$$
@@ -577,8 +574,7 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Back to the guessing game, now with your layer. It is trained exactly as the layer without a mask was. At which
-# positions does each of the two models know the answer?
+# Back to the noise, now with your layer. At which positions does each of the two models know the answer?
 
 # %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dashed line at log 8, at position 11. With the causal mask it is on the dashed line, 2.08, at every position."}}
 def loss_by_position(model):
@@ -607,20 +603,20 @@ for name, losses in by_position.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is the mean loss at one position; the dashed line is log 8. Without a mask the model
-# knows every answer but the last. With the mask every position is on the line.
+# **How to read it.** Each point is the mean loss at one position; the dashed line is log 8.
 #
 # </div>
 #
-# A model that writes is always where position 11 is: the next input does not exist yet. There the model without a
-# mask is worse than a blind guess.
+# **Without a mask, the model knows every answer but the last; with the mask, it knows none.** A model that writes
+# is always where position 11 is: the next input does not exist yet. There the model without a mask is worse than a
+# blind guess.
 
 # %% [markdown]
-# ## One pass, all answers
+# ## One pass answers twelve questions
 #
-# The mask does more than prevent cheating: it buys **twelve questions for the price of one pass**. Position $i$ sees
-# exactly what a model that has read $i + 1$ tokens would see, as if the text ended there. Compare one pass over twelve
-# vectors with twelve passes: over the first vector, over the first two, and so on.
+# The mask does more than prevent cheating. Position $i$ sees exactly what a model that has read $i + 1$ tokens
+# would see, as if the text ended there: **twelve questions for the price of one pass**. Compare one pass over
+# twelve vectors with twelve passes, over the first vector, over the first two, and so on.
 
 # %%
 passage = torch.randn(1, 12, 32).to(device())
@@ -631,24 +627,23 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
     print(f"{name}: one pass and twelve differ by {apart:.1g}")
 
 # %% [markdown]
-# With the mask, one pass and twelve agree up to rounding. Without it, every output but the last has seen later vectors.
+# With the mask, one pass and twelve agree up to rounding. Without it, every output but the last has seen later
+# vectors. So your layer seems to hide the future. How can you be sure?
 
 # %% [markdown]
-# ## Two tests
+# ## The loss is a weak test for leaks
 #
-# The loss is a weak test. On noise, a loss of log 8 shows only that training used no leak; there may still be one. On
-# real text, the lowest honest loss is unknown. So test the model itself: **does output $i$ change if input $j$
-# does?**
+# On noise, a loss of log 8 shows only that training used no leak; there may still be one. On real text, the lowest
+# honest loss is unknown. So test the model itself: **does output $i$ change if input $j$ does?**
 #
 # The first test uses derivatives. Let $y_{ia}$ be component $a$ of output $i$, and $x_{ja'}$ component $a'$ of input
 # $j$. The leak from $j$ to $i$ is the largest slope,
 #
 # $$\text{leak}_{ij} \;=\; \max \left| \frac{\partial\, y_{ia}}{\partial\, x_{ja'}} \right| ,$$
 #
-# over all sequences of the batch, all components $a$ of the output and all components $a'$ of the input. The result is
-# a matrix (t, t). Leaks appear above the diagonal. If every path from a later input is cut, all entries there are
-# **exactly** zero, not just small. Differentiating the sum of the output's components is not enough: if one rises with
-# $x_j$ and another falls, their slopes may cancel.
+# over all sequences of the batch and all components $a$ and $a'$. Leaks appear above the diagonal; if every path
+# from a later input is cut, all entries there are **exactly** zero. Differentiating the sum of the output's
+# components is not enough: if one rises with $x_j$ and another falls, their slopes may cancel.
 
 # %% [markdown]
 # <div class="card">
@@ -712,8 +707,8 @@ def leak_map(model, x):
 check(leak_map)
 
 # %% [markdown]
-# Compute the leak maps of three versions of lesson 1's attention: without a mask, masked after the softmax, and masked
-# before it.
+# Compare the leak maps of three versions of lesson 1's attention: without a mask, masked after the softmax, and
+# masked before it.
 
 # %%
 def unmasked(x):
@@ -747,16 +742,17 @@ for name, leak in leaks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: the largest slope of output i with respect to input j. Above the diagonal is the
-# future. Hatched cells are exactly zero; 0.00 is a number that rounds to zero.
+# **How to read it.** Row i, column j: the largest slope of output i with respect to input j. Above the diagonal is
+# the future. Hatched cells are exactly zero; 0.00 is a number that rounds to zero.
 #
 # </div>
 #
-# In `masked_after` every forbidden *weight* is zero, and still the outputs depend on the future: all visible weights of
-# a row share one denominator, and the hidden scores are in it. Masking late gives the right row times one number,
-# the sum of the visible weights, and this number depends on the future. **Can a model read a secret from one
-# number?** Train one on the guessing game. Then take that number at position 8 in 2,000 fresh sequences, and average it
-# separately for each letter that comes next:
+# **Masked after the softmax, every forbidden weight is zero, and still the outputs depend on the future.** All
+# visible weights of a row share one denominator, and the hidden scores are in it. So masking late gives the right
+# row times one number, the sum of the visible weights, and this number depends on the future.
+#
+# **Can a model read a secret from one number?** Train one on the noise. Then average that number at position 8 of
+# 2,000 fresh sequences, separately for each letter that comes next:
 
 # %%
 class MaskedAfter(AllSeeing):
@@ -778,8 +774,8 @@ means = [f"{sums[answers == letter].mean().item():.2f}" for letter in range(8)]
 print("sum at position 8, for each next letter:", *means)
 
 # %% [markdown]
-# It can: the loss is below log 8. In our run, the sum is close to 0 before four of the letters, and close to 1 before
-# the other four: one number narrows the choice from eight letters to four.
+# It can: the loss is below log 8. In our run, the sum is close to 0 before four of the letters, and close to 1
+# before the other four. This one number narrows the choice from eight letters to about four.
 #
 # Now test your own layer, with random weights and several heads.
 
@@ -793,7 +789,11 @@ print("every entry above the diagonal is exactly zero:", bool((leak[~may_look] =
 print("every entry on and below it is larger than zero:", bool((leak[may_look] > 0).all()))
 
 # %% [markdown]
-# For these weights and this input, autograd finds no dependence on a later input. But autograd can miss one.
+# For these weights and this input, autograd finds no dependence on a later input.
+#
+# ## Is a slope of zero a proof?
+#
+# Try the leak map on a function that looks ahead on purpose.
 
 # %% [markdown]
 # <div class="card">
@@ -825,9 +825,9 @@ print("just above the diagonal:", leak_map(peeking, x).diagonal(1).tolist())
 check.prediction("leak_of_detached", leak_of_detached)
 
 # %% [markdown]
-# The second test needs no derivative. Replace input $j$ with other numbers, compute the outputs again, and check
-# whether each is **exactly** what it was. If the model is deterministic and returns no NaN, any change in an output
-# $i < j$ means that output $i$ depends on the future.
+# **The slope is zero, and yet the function looks ahead.** So the second test needs no derivative. Replace input $j$
+# with other numbers, and check whether each output is **exactly** what it was. If the model is deterministic and
+# returns no NaN, any change in an output $i < j$ means that output $i$ depends on the future.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -870,7 +870,7 @@ for name, model in models.items():
 #
 # </div>
 #
-# Each test finds a leak that the other misses:
+# **Each test finds a leak that the other misses:**
 #
 # | | leak map | second test | why one test misses it |
 # |---|---|---|---|
@@ -878,16 +878,16 @@ for name, model in models.items():
 # | `peeking` | missed | found | autograd treats a detached input as a constant |
 # | `faint` | found | missed | the change is [lost in rounding](../../site/further.md#lesson-5) |
 #
-# **Passing both tests is no proof. A proof has to come from the code**: no path may lead from a later input to an
-# earlier output. A mask can cut only the paths that run through attention; question 3 below is about the others.
+# **Passing both tests is no proof.** Each can miss a leak, and both try one set of weights and a few inputs. A
+# proof has to come from the code: no path may lead from a later input to an earlier output.
 #
-# A whole language model reads token numbers, and you cannot differentiate with respect to integers. Replace token $j$
-# instead, or differentiate with respect to the embeddings.
+# For a whole language model, which reads token numbers, differentiate with respect to the embeddings, or replace
+# tokens.
 
 # %% [markdown]
-# ## A layer written in a hurry
+# ## The hurried layer runs, and its shape is right
 #
-# Suppose that a colleague who is rebuilding GPT-2 wrote the layer below in a hurry. It runs, and the shape is right.
+# Suppose that a colleague who is rebuilding GPT-2 wrote the layer below in a hurry. Does it hide the future?
 
 # %% [markdown]
 # <div class="card">
@@ -945,8 +945,8 @@ check(HurriedAttention)
 # %% [markdown]
 # ## Your model so far
 #
-# In lessons 1 to 4 the mask was given. Now your `CausalSelfAttention` brings its own; otherwise the model is that of
-# lesson 4. The mask buys **32 questions per window**, answered in one pass.
+# In lessons 1 to 4 the mask was given. Now your `CausalSelfAttention` brings its own; otherwise the model is that
+# of lesson 4. The mask buys **32 questions per window**, answered in one pass.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the top: your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
 from helpers.data.recorded import recorded
@@ -966,8 +966,8 @@ ladder.show()
 #
 # </div>
 #
-# In our run the two samples agree letter for letter, because the mask was there all along. To see what it does, take
-# it **away**: the same layer and the same questions, but every position sees the whole window.
+# In our run the two samples agree letter for letter, because the mask was there all along. To see what it does,
+# take it **away**: the same layer and the same questions, but every position sees the whole window.
 
 # %% tags=["hide-input"]
 bits = recorded("ladder")["result"]["bits"]
@@ -982,17 +982,28 @@ for row, key in rows.items():
     print(f"{row:<37}", " ".join(f"{run:.2f}" for run in bits[key]))
 
 # %% [markdown]
-# **Its training loss looks wonderful.** During training it needs a tenth of a bit per byte. On the last position of a
-# held-out window, the only one with no answer in sight, it is half a bit worse than the model with the mask: of the
-# 32 questions in a window, all but one taught it to copy. When it writes, every byte is such a last
-# position.
+# **Without the mask, the training loss looks wonderful, and the model is worse.** In training it needs a tenth of a
+# bit per byte. On the last position of a held-out window, the only one with no answer in sight, it needs about half
+# a bit more than the model with the mask. When it writes, every byte is such a last position; in training, only one
+# of 32 was.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can set up the guessing game that trains a language model; express as a boolean mask which positions may look at
-# which; write a masked softmax that works in any precision, even for fully masked rows; build the self-attention of a
-# language model; and test a model for look-ahead.
+# **How do you hide the future from every position, and how do you know that it is hidden?** A causal mask before
+# the softmax hides it. Tests can find a leak; that there is none, only the code can prove.
+#
+# - **Without a mask, a model copies.** On noise, in one run, it knew every answer but the last, and there its
+#   loss was above log 8. On held-out real text, in three runs, it needed about half a bit per byte more than the
+#   model with the mask.
+# - **A mask after the softmax leaks.** In one run, the sum of the visible weights gave away enough to get below
+#   log 8 on noise. Masked before, all slopes above the diagonal were exactly zero.
+# - **With the mask, one pass answers all questions.** In the trained layer, one pass over twelve vectors and
+#   twelve passes agreed up to rounding.
+# - **Each test found a leak that the other missed.** The leak map missed a detached input, the second test a
+#   change lost in rounding. In your layer, neither found a leak.
+#
+# You can also hide padding, and give a row with nothing to see zeros in place of NaN.
 #
 # **Three questions to think about**
 #
