@@ -9,13 +9,14 @@
 #
 # *A weighted average that picks its own weights*
 #
-# In a transformer such as GPT-2, information passes from one word to another by a single operation, self-attention. In
-# its simplest form, which this lesson builds from dot products, it compares a word's vector with every vector in the
-# sentence, and replaces it with a weighted average of them all.
+# In *the apple pie was sweet*, *apple* is a fruit; in *apple hired a new engineer*, a company. A table of word
+# vectors has one vector for both. **Can dot products give *apple* a vector that fits its sentence? And how would
+# you notice that the code is wrong?**
 #
-# The course has a second subject: **code that runs, trains, scores well and is wrong.** Self-attention is three lines
-# of code, and many wrong versions of them raise no error. You will fix one of those, and see the picture that gives it
-# away.
+# In a transformer such as GPT-2, only self-attention passes information from one word to another. Its simplest
+# form, which you build here, replaces a word's vector with a weighted average of all vectors in the sentence. Its
+# weights come from dot products. That takes three lines of code, and many wrong versions of them raise no error.
+# **Code that runs, trains, scores well and is wrong** is this course's second subject.
 #
 # | | |
 # |---|---|
@@ -24,10 +25,10 @@
 # | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | in a few seconds per cell on a laptop; training your model takes about twenty seconds, and you may stop it early |
 #
-# In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence, and e
-# the width of a vector ([all letters](../../site/notation.md)). Run the check under an exercise as often as you like;
-# [the page for students](../../site/students.md) says what every check asks. A prediction carries no points: choose an
-# answer, then run the cell that shows the outcome.
+# In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence,
+# and e the width of a vector ([all letters](../../site/notation.md)). [The page for
+# students](../../site/students.md) says what every check asks. A prediction carries no points: choose an answer,
+# then run the cell that shows the outcome.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -44,18 +45,18 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## A dot product measures a match
 #
-# Suppose you recommend films. (The example is [Peter Bloem's](https://peterbloem.nl/blog/transformers).) Describe each
-# film by two *features*: how much romance it has, and how much action. Describe each viewer by how much they like
-# romance and action. A negative number means little of the feature, or dislike.
+# Suppose you recommend films. (The example is [Peter Bloem's](https://peterbloem.nl/blog/transformers).) Describe
+# each film by two *features*, how much romance it has and how much action, and each viewer by how much they like
+# the two. A negative number means little of the feature, or dislike.
 #
 # How well do viewer $u$ and film $f$ go together? Multiply their numbers, feature by feature, and add the products. The
 # result, the *score* of the pair, is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
 #
 # $$\text{score}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
-# Matching signs count in the film's favour, opposite signs against it. The dot product also equals
-# $\lVert u \rVert \lVert f \rVert \cos\theta$, where θ is the angle between the vectors. For given lengths it is
-# largest when they point in the same direction.
+# Equal signs raise the score, opposite signs lower it. The dot product also equals $\lVert u \rVert \lVert f \rVert
+# \cos\theta$, where θ is the angle between the vectors. For given lengths it is largest when they point in the same
+# direction.
 
 # %% mystnb={"image": {"alt": "Three heat maps. On the left, four viewers with their numbers for romance and action. At the top, five films with theirs. Below the films, the dot product of each viewer and each film, from 6 for Ada and Notting Hill to −6 for Ben and Notting Hill."}}
 table = film_table()
@@ -80,12 +81,12 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each cell of the large table is the dot product of the viewer in its row and the film in its
-# column. Blue is positive, orange negative; darker is farther from 0. Each table has its own colour scale.
+# column. Blue is positive, orange negative.
 #
 # </div>
 #
-# Take Ada and *Casablanca*. Ada's vector is (2, −1): she likes romance and dislikes action. The film's vector is
-# (2, −1) too, so the score is 2·2 + (−1)·(−1) = 5. Ben's vector is (−1, 2), so his score is −1·2 + 2·(−1) = −4.
+# Take Ada and *Casablanca*. Ada likes romance and dislikes action: her vector is (2, −1). The film's is (2, −1)
+# too, so the score is 2·2 + (−1)·(−1) = 5.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -93,11 +94,11 @@ from helpers.players import show_player
 show_player("dot-product")
 
 # %% [markdown]
-# ## Learn the numbers
+# ## Vectors can be learned from known scores
 #
-# Describing all films and viewers by hand takes too long. But viewers rate films, and a rating tells us how large a dot
-# product should be. So make the vectors parameters, start them at random, and let gradient descent bring the dot
-# products close to the known ratings.
+# Describing every film by hand takes too long. But viewers rate films, and a rating says how large a dot product
+# should be. So make the vectors parameters, start them at random, and let gradient descent bring the dot products
+# close to the known ratings.
 #
 # Let $U$, of shape (users, 2), hold the viewers' vectors, and $F$, of shape (films, 2), the films'. Then $U F^\top$, of
 # shape (users, films), holds all predicted ratings. Only some ratings $R_{uf}$ are known (*seen*). The others are
@@ -146,9 +147,9 @@ def masked_squared_error(users, films, ratings, seen):
 check(masked_squared_error)
 
 # %% [markdown]
-# Now train with this loss. The films are real, the viewers and all numbers made up. This time romance and action are
-# the two ends of one feature: positive for romance, negative for action. A second feature runs from serious to light. A
-# rating is a dot product plus noise, rounded to the nearest half. Will training find the features, which no rating
+# Now train with this loss. The films are real; the viewers and all numbers are made up. This time romance and
+# action are the two ends of one feature; a second one runs from serious to light. Each rating is the dot product of
+# a viewer and a film, plus noise, rounded to the nearest half. Will training find the features, which no rating
 # names?
 
 # %%
@@ -184,31 +185,29 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a film. Rotate all viewers' and films' vectors by the same angle, and no dot product
-# changes; so training does not fix the axes. We take them from a [singular value
+# **How to read it.** Each point is a film. Rotate all vectors by the same angle, and no dot product changes; so
+# training does not fix the axes. We take them from a [singular value
 # decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions. Romances are on the
 # left, action films on the right, light films at the top, serious ones at the bottom.
 #
 # </div>
 #
-# **The ratings alone give back both features**, and predict ratings that were not used in training: the error is 0.22
-# there, against 1.46 for always predicting 0. Each axis is one feature only because of these data: [with
-# others](../../site/further.md#lesson-1) it is a mixture of both.
+# **The ratings alone give back both features**, and they predict ratings that were not used in training: the error
+# is 0.22 there, against 1.46 for always predicting 0. (With [other data](../../site/further.md#lesson-1) each axis
+# is a mixture of both features.)
 #
-# This is **matrix factorisation**: *give every object a vector, let dot products be the scores, and learn the vectors
-# from known scores.* Figure 3 of [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
-# 2009](https://doi.org/10.1109/MC.2009.263) shows vectors learned from real ratings.
+# This is **matrix factorisation**: *give every object a vector, let dot products be the scores, and learn the
+# vectors from known scores.* But words have no ratings. What takes their place?
 
 # %% [markdown]
-# ## The same idea for words
+# ## Words that keep the same company get similar vectors
 #
-# For words, the ratings become a table of company: how much more often two words occur near each other in Python's
-# reference manual than chance would predict. (An entry is the logarithm of that ratio, or 0 where it is negative:
-# *positive pointwise mutual information*.) Factorise this table, too, and keep one vector per
-# word. Words that keep the same company get similar vectors, so now a dot product says how alike the company is.
+# For words, a table of company takes the place of the ratings: how much more often two words occur near each other
+# in Python's reference manual than chance would predict (as a logarithm, and never below 0: *positive pointwise
+# mutual information*). Factorise this table, too, and keep one vector per word. Now a dot product says how alike
+# the company of two words is.
 #
-# Each vector has e = 40 components and is scaled to length 2. So every score is 4 cos θ, and the largest possible is 4,
-# a word's score with itself.
+# Each vector has e = 40 components and length 2. So every score is 4 cos θ: at most 4, a word's score with itself.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -218,15 +217,14 @@ for word in ["integer", "list", "import", "loop"]:
     print(f"{word:>8}:", ", ".join(f"{other} {match:.1f}" for other, match in matches))
 
 # %% [markdown]
-# No dictionary was used, yet the best match for *list* is *tuple*. But the same company is not the same
-# meaning: with *integer*, *point* scores even higher than *float*.
+# No dictionary was used, yet the best match for *list* is *tuple*. But the same company is not the same meaning:
+# with *integer*, *point* scores higher than *float*.
 #
-# ## From pairs to a sentence
+# ## Every word is compared with every word of its sentence
 #
-# So far a word has the same vector wherever it occurs. But *apple* is a fruit in *the apple pie was sweet* and a
-# company in *apple hired a new engineer*. The words around it show which, so let them change its vector: replace it
-# with a weighted average of all vectors in the sentence. The most relevant words should weigh most. Until lesson 2,
-# relevant means similar: a higher score, a larger weight.
+# The words around *apple* show its meaning, so let them change its vector: replace it with a weighted average of
+# all vectors in the sentence. The most relevant words should weigh most. Until lesson 2, relevant means similar: a
+# higher score, a larger weight.
 #
 # Take a sentence of t words. Let $x$ be the matrix of its word vectors, of shape (t, e); row $i$ is $x_i$. For every
 # pair of positions $i$ and $j$, let
@@ -274,15 +272,14 @@ def raw_weights(x):
 check(raw_weights)
 
 # %% [markdown]
-# ## Weights that add up to one
+# ## Softmax turns scores into the weights of an average
 #
-# The weights of an average are not negative and add up to 1. [**Softmax**](../../site/glossary.md#softmax) turns any
-# numbers into such weights:
+# The weights of an average are not negative and add up to 1. [**Softmax**](../../site/glossary.md#softmax) turns
+# any numbers into such weights:
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_k \exp w'_{ik}} .$$
 #
-# The exponential makes every number positive, and the division makes each **row** add up to 1. Row $i$ holds the
-# weights of output $i$.
+# The exponential makes every number positive, and the division makes each **row** add up to 1.
 #
 # In a program this formula can overflow: exp(89) is infinite in 32 bits, and ∞/∞ is NaN. Scores that large occur: a
 # vector of length 10 scores 100 with itself. So subtract the largest score of the row, which we write $w'_{i*}$, from
@@ -355,9 +352,8 @@ plt.show()
 #
 # </div>
 #
-# **Every word gives its own vector the largest weight**, and what remains goes to words of similar company: *loop*
-# gives most of it to *terminates*. A high score is not relevance: *raises* gives more to *an* than to *exception*, its
-# object. The word *the* occurs twice with the same vector, so its two rows are the same.
+# **Every word gives its own vector the largest weight.** Some words of similar company get much of the rest: *loop*
+# gives most of it to *terminates*.
 
 # %% [markdown]
 # <div class="card">
@@ -389,9 +385,9 @@ for factor in (0.1, 1, 10):
 check.prediction("ten_times", ten_times)
 
 # %% [markdown]
-# ## Self-attention
+# ## Each output is an average of all inputs
 #
-# The last step is the average. The diagram shows how one output is computed, here $y_2$, the third of four:
+# The diagram shows how one output is computed, here $y_2$, the third of four:
 
 # %%
 plots.diagrams.one_output_row()
@@ -399,8 +395,8 @@ plots.diagrams.one_output_row()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom: the inputs; the dot product of each input with $x_2$; the weights, which are
-# the softmax of these four numbers; and $y_2$, the weighted sum of the inputs. Weights and output are rounded.
+# **How to read it.** From top to bottom: the inputs; the dot product of each input with $x_2$; the softmax of these
+# four numbers, which gives the weights; and $y_2$, the weighted sum of the inputs. Weights and output are rounded.
 #
 # </div>
 #
@@ -476,7 +472,7 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 # %% [markdown]
 # ## Three words by hand
 #
-# Here is the whole computation for three words with vectors of four integers. Work out the missing numbers on paper.
+# Here is the whole computation for three words. Work out the missing numbers on paper.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, X
@@ -494,13 +490,13 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row belongs to a word: its vector x, scores w′, weights w and output y. Two cells of w′ are
-# marked ?; the dot product of *loop* and *ends* belongs in both. Two cells of y are marked too, and both hold the same
-# number. For the upper one, take the dot product of the first row of w and the second column of x.
+# **How to read it.** Each row belongs to a word: its vector x, scores w′, weights w and output y. Two different
+# numbers are missing, each from two cells. For the upper one of y, take the dot product of the first row of w and
+# the second column of x.
 #
 # </div>
 #
-# The next cell prints the two missing numbers and compares the table with your `self_attention`.
+# The next cell prints both and compares the table with your `self_attention`.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"w′ of loop and ends: {X_raw[1, 2]:.0f}")
@@ -508,12 +504,11 @@ print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
 print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
 
 # %% [markdown]
-# ## Neighbours decide what *apple* means
+# ## Self-attention moves *apple* to its phrase's side
 #
-# Does *apple* now get another vector in another phrase? Take eight phrases in which *apple* is a fruit and eight in
-# which it is a company. The vectors are those of a published model,
-# [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2). Compare *apple* with *fruit* and *microsoft*,
-# which occur in no phrase, before and after self-attention.
+# Back to *apple*. Take eight phrases in which it is a fruit and eight in which it is a company. The vectors are
+# those of a published model, [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2). Compare
+# *apple* with *fruit* and *microsoft*, which occur in no phrase, before and after self-attention.
 
 # %% mystnb={"image": {"alt": "Scatter plot: score with fruit, across, against score with microsoft. Before attention, apple is almost on the diagonal, at 0.73 and 0.74. After it, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all scores are smaller than before."}}
 from helpers.data.meanings import PHRASES, all_words, vectors_of
@@ -548,23 +543,25 @@ for name, (side, itself) in zip(("attention", "equal weights"), counts.tolist())
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** On the diagonal, *apple* scores as high with *fruit* as with *microsoft*. Below it, the fruit is
-# nearer; above it, the company. *Nearest* is the word with the largest score, of all words in the phrases. The vectors
-# are MiniLM's, less the mean of its vocabulary, scaled to length 1.5.
+# **How to read it.** On the diagonal, *apple* scores as high with *fruit* as with *microsoft*; below it, higher
+# with *fruit*. *Nearest* is the word with the largest score, of all words in the phrases. The vectors are MiniLM's,
+# less the mean of its vocabulary, scaled to length 1.5.
 #
 # </div>
 #
 # **The phrase decides, and *apple* remains *apple*.** Before attention its scores with *fruit* and *microsoft* are
-# nearly equal. After it, all sixteen outputs are on the side of their phrase, if only by a small step. Equal weights
-# would do that, too, but they lose the word: their average is nearest to *apple* in only one phrase of sixteen. The dot
-# products keep more than half of the weight on it. (We tried a dozen words, and *apple* is the clearest. [Measured
-# further](../../site/further.md#lesson-1) repeats this with *set*, a verb and a type.)
+# nearly equal. After it, all sixteen outputs are on the side of their phrase, one of them only just.
+#
+# Equal weights would do that, too, but they lose the word: their average is nearest to *apple* in only one phrase
+# of sixteen. With attention the output is nearest to it in all, and more than half of the weight stays on it. (We
+# tried a dozen words, and *apple* is the clearest. [Measured further](../../site/further.md#lesson-1) repeats this
+# with *set*, a verb and a type.)
 
 # %% [markdown]
-# ## One sentence through the course
+# ## *It* hardly looks at *bank*, which it stands for
 #
-# Lessons 1 to 7 all draw the same sentence, *the boat could not reach the bank because it was too muddy*: which word
-# looks at which? The vectors are MiniLM's again, the weights are made by your functions.
+# A similar word need not be the one that helps. Lessons 1 to 7 all draw the same sentence, *the boat could not
+# reach the bank because it was too muddy*: which word looks at which?
 
 # %% mystnb={"image": {"alt": "Heat map of twelve words, the boat could not reach the bank because it was too muddy, against themselves. The diagonal is darkest, near 0.4. The two words the give each other as much weight as themselves, and it and was give them some. All other cells are nearly white."}}
 from helpers.data import sentence as shared
@@ -577,14 +574,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i is the word that looks, column j the word that is looked at. The vectors have length 1.5,
-# and know nothing of positions.
+# **How to read it.** Each row holds one word's weights, computed by your functions from MiniLM's vectors. These
+# have length 1.5, and know nothing of positions.
 #
 # </div>
 #
-# **Similar words look at each other; related words hardly do.** *The*, *it* and *was* share some of their weight. But
-# *it* hardly looks at *bank*, which it stands for. And *bank* gives *muddy*, the word that says what kind of bank it
-# is, as little as *because*.
+# **In this sentence a large weight marks a similar word, not one that helps.** *The*, *it* and *was* give some
+# weight to each other. But *it* hardly looks at *bank*. And *bank* gives *muddy*, the word that says what kind of
+# bank it is, as little as *because*.
 
 # %% [markdown]
 # ## Does order matter?
@@ -626,8 +623,8 @@ check.prediction("shuffled_words", shuffled_words)
 
 # %% [markdown]
 # **To self-attention, a sentence is a set, not a sequence.** (A word that occurs twice counts twice.) The formula
-# $\operatorname{softmax}(x x^\top)\,x$ does not mention positions, so permuting the inputs permutes the outputs in the
-# same way:
+# $\operatorname{softmax}(x x^\top)\,x$ does not mention positions, so permuting the inputs permutes the outputs in
+# the same way:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
@@ -682,12 +679,13 @@ for function in (self_attention, running_sum):
     print(f"gap of {function.__name__}: {float(equivariance_gap(function, x, order)):.1g}")
 
 # %% [markdown]
-# For self-attention the gap is only rounding error; the running sum depends on the order.
+# **For self-attention the gap is only rounding error.** The running sum depends on the order.
 
 # %% [markdown]
-# ## The same function, written in a hurry
+# ## An average cannot leave the hull of its inputs
 #
-# How would you notice that self-attention is wrong? Draw it. In two dimensions one sees what an average cannot do.
+# How would you notice that your code is wrong? Draw its outputs: in two dimensions one sees where no average can
+# be.
 
 # %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull. The two points farthest from the origin move least; most of the others move towards longer vectors that point roughly the same way."}}
 points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
@@ -699,19 +697,18 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Arrows lead from inputs to outputs. The shaded area is the **convex hull** of the inputs, the
-# smallest convex shape that contains them all. The two longest vectors move least: each gives more than half of the
-# weight to itself. Most of the others move towards longer vectors that point roughly the same way.
+# smallest convex shape that contains them all.
 #
 # </div>
 #
-# **An average with positive weights cannot leave the hull of its inputs.** In the player you can try.
+# **Weights that are positive and add up to 1 cannot lead out of the hull.** In the player you can try.
 
 # %% tags=["hide-input"]
 show_player("average")
 
 # %% [markdown]
-# The function of exercise 6 should compute the outputs of exercise 4 and return the weights as well. As given, it runs:
-# no error, the right shapes, gradients. But some of its outputs are **outside** the hull.
+# The function of exercise 6 should compute the outputs of exercise 4 and return the weights as well. As given, it
+# runs: no error, the right shapes, gradients. But some of its outputs are **outside** the hull.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are clearly outside the hull, one of them far away, and a third is just outside its upper edge."}}
 as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
@@ -722,7 +719,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The inputs are those of the figure above, the outputs those of the function as given.
+# **How to read it.** The same inputs; the outputs are those of the function as given.
 #
 # </div>
 
@@ -781,20 +778,16 @@ check(hurried_attention)
 # </details>
 
 # %% [markdown]
-# ## What is still missing
-#
-# - **Relevance.** The word that helps most need not be a similar one: a verb may need its subject. In lesson 2 each
-#   word gets a separate vector that says what it looks for.
-# - **Parameters.** Self-attention has none: training can only change the vectors that it gets.
-# - **Order.** In language it matters. [Lesson 6](../06_positions/06_positions.ipynb) adds positions.
+# **No error and no shape gave this mistake away; the picture did.** Would the score of a trained model have shown
+# it?
 
 # %% [markdown]
 # ## Your model so far
 #
 # From here to lesson 9, one small language model grows out of your functions. It reads a *window* of 32 bytes from
 # Python's reference manual, and each position predicts the byte after it. Bytes become learned vectors, and your
-# `raw_weights` and `row_softmax` mix them. **Two parts come in a closed box, which lessons 5 and 6 open: each position
-# sees only the bytes up to its own, and knows where they are.**
+# `raw_weights` and `row_softmax` mix them. **Two parts come in a closed box, which lessons 5 and 6 open: each
+# position sees only the bytes up to its own, and knows where they are.**
 #
 # The score is in [bits per byte](../../site/glossary.md#bits-per-byte), the average of $-\log_2 p$ over held-out text,
 # where $p$ is the probability of the byte that came next. Lower is better. Dashed lines are references: tables that
@@ -813,21 +806,32 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
-# *Order 0* and *order 1* add 0.1 to all counts.
+# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes
+# equally.
 #
 # </div>
 #
-# **It scores no better than a table of which byte follows which**, and no better than the same model without
-# self-attention. So the score gives no warning of a wrong function either: with exercise 6 as given, the model trains
-# to 3.58 bits per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1)).
+# **Your model scores no better than a table of which byte follows which**, and no better than the same model
+# without self-attention. A wrong function costs little here, too: with exercise 6 as given, one model trained to
+# 3.58 bits per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1)). Such a score alone gives no
+# warning.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can explain why a dot product measures a match; learn vectors from known ratings; turn scores into weights with a
-# numerically stable softmax; write self-attention as two matrix products; measure whether a function depends on order;
-# and see in a picture when an *average* is not one.
+# **Can dot products give *apple* a vector that fits its sentence? And how would you notice that the code is
+# wrong?**
+#
+# - **Yes: all sixteen outputs for *apple* were on the side of their phrase.** With equal weights they were, too.
+#   But with weights from dot products the output stayed nearest to *apple* in every phrase, with equal weights in
+#   only one.
+# - **But the weights follow similarity.** In the sentence of the course, *it* hardly looked at *bank*. In lesson 2
+#   each word gets a separate vector that says what it looks for.
+# - **Order does not count, and there are no parameters.** Shuffled words got the same outputs, up to rounding;
+#   [lesson 6](../06_positions/06_positions.ipynb) adds positions. Training can only change the vectors that
+#   self-attention gets.
+# - **A picture showed that the code was wrong.** It raised no error, and trained to nearly the same score as the
+#   right code. But some of its outputs were outside the hull of the inputs, where no average can be.
 #
 # **Three questions to think about**
 #
@@ -860,6 +864,8 @@ ladder.show()
 # - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7
 #   follow its order. The film recommender, the plain dot product before any learned matrices, and the view of
 #   self-attention as an operation on sets come from there.
+# - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
+#   2009](https://doi.org/10.1109/MC.2009.263): figure 3 shows vectors learned from real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
 #   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): the skip-gram
 #   model of word2vec, with negative sampling, implicitly factorises a similar table.
