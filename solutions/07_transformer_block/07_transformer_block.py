@@ -9,10 +9,10 @@
 #
 # *Attention, a little network, two shortcuts*
 #
-# Attention computes weighted averages, and a stack of nothing but attention fails. The positions become equal, and the
-# gradient fades. The cure for both makes the vectors grow. Here you see each of these three faults in a plot, add
-# what is missing, and draw the same plot again. The result is the transformer block. At the end you measure what each
-# of its pieces is worth in your own language model.
+# Put 24 untrained layers of attention on top of each other, and after three of them all positions hold the same
+# vector. The **transformer block** puts a small network, two shortcuts and two norms around the attention. **What
+# is each of these pieces for, and what is it worth in a trained model?** Plots show what goes wrong and what each
+# piece mends. At the end you take pieces out of your own language model.
 #
 # | | |
 # |---|---|
@@ -21,9 +21,9 @@
 # | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
 # | **It computes** | for seconds a cell, longer in the last trainings; you may stop the longer ones |
 #
-# Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads, and d = e/h,
-# the width of one head. The masked multi-head attention of lessons 4 and 5 is ready to use as `SelfAttention`.
-# Layers, blocks and positions are counted from 0.
+# Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads. The masked
+# multi-head attention of lessons 4 and 5 is ready to use as `SelfAttention`. Layers, blocks and positions are
+# counted from 0.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -43,11 +43,11 @@ check = start("07_transformer_block")
 torch.set_num_threads(1)    # these tensors are too small to split among threads
 
 # %% [markdown]
-# ## Fault 1: the positions become equal
+# ## Fault 1: a stack of attention makes the positions equal
 #
-# Stack 24 self-attention layers, each with its own weights. We call whatever is stacked a **block**; here a block is
-# one attention layer. Send sequences of 16 random vectors through the stack, and measure after every block how much
-# the positions differ:
+# Stack 24 self-attention layers, each with its own weights. Whatever is stacked is called a **block**; here it is
+# one attention layer. Send sequences of 16 random vectors through, and measure after every block how much the
+# positions differ:
 #
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
@@ -126,28 +126,27 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 #
 # </div>
 #
-# **Averages of averages are all alike.** All outputs of a block are averages of the same values. When the vectors are
-# similar, so are their attention weights, and the averages are nearly equal. So each block shrinks the differences by
-# a larger factor than the block before, until float32 can no longer resolve them ([Dong, Cordonnier and Loukas,
+# **Averages of averages are all alike.** All outputs of a block are averages of the same values. When the vectors
+# are similar, so are their attention weights, and the averages are nearly equal. So each block shrinks the
+# differences by a larger factor than the block before ([Dong, Cordonnier and Loukas,
 # 2021](https://arxiv.org/abs/2103.03404)).
 #
-# Such a stack cannot learn where to look. When all positions hold the same vector, it does not matter which of them
-# gets the weight, so queries and keys get almost no gradient ([Noci et al., 2022](https://arxiv.org/abs/2206.03126);
-# numbers in [Measured further](../../site/further.md#lesson-7)).
+# Such a stack can hardly learn where to look. When all positions hold the same vector, it does not matter where a
+# position looks, so queries and keys get almost no gradient ([Noci et al., 2022](https://arxiv.org/abs/2206.03126);
+# numbers in [Measured further](../../site/further.md#lesson-7)). Does the gradient reach the lower layers at all?
 
 # %% [markdown]
-# ## Fault 2: the gradient fades
+# ## Fault 2: the gradient fades on its way down
 #
-# Does the gradient reach the lower layers at all? Let the task be to output the sequence **backwards**. The tower is
-# permutation equivariant (lesson 6), so it cannot learn this; but all we want is its gradients. The loss is the mean
-# over rows (sequences), positions i, components a:
+# Let the task be to output the sequence **backwards**. The tower is permutation equivariant (lesson 6) and cannot
+# learn it, but all we want is its gradients. The loss is the mean over rows (sequences), positions i, components a:
 #
 # $$L
 # \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
 # \qquad y = \text{model}(x).$$
 #
-# A block has parameters $\theta$: all its weights and biases, taken together as one long vector. The length of
-# the gradient with respect to them tells how strongly the loss pulls on the block:
+# All weights and biases of a block are one long vector $\theta$. The length of the gradient with respect to it
+# tells how strongly the loss pulls on the block:
 #
 # $$g \;=\; \left\lVert \frac{\partial L}{\partial \theta} \right\rVert
 # \;=\; \sqrt{\sum_{\text{parameters of the block}} \;\;
@@ -202,9 +201,9 @@ def gradient_by_depth(model, x):
 check(gradient_by_depth)
 
 # %% [markdown]
-# In the tower of 24 attention layers, the gradient of block 0 is nearly eleven orders of magnitude smaller than that of
-# block 23. Each block multiplies it by about a third. PyTorch gives the entries of a matrix a variance of 1/(3e), so
-# a matrix shrinks a vector, or a gradient, to about $1/\sqrt 3$ of its length. A block has two of them on the way,
+# **Each block of the tower multiplies the gradient by about a third**, which makes nearly eleven orders of
+# magnitude from the top to the bottom. PyTorch gives the entries of a matrix a variance of 1/(3e), so a matrix
+# shrinks a vector, or a gradient, to about $1/\sqrt 3$ of its length. A block has two of them on the way,
 # `to_values` and `unify`. What would larger weights change?
 
 # %% [markdown]
@@ -254,12 +253,10 @@ check.prediction("larger_weights", larger_weights)
 
 # %% [markdown]
 # **Two different things go wrong.** Small weights make the gradient fade. Averaging makes the positions equal, at
-# either scale of the weights. (Without averaging, and with the larger weights, the positions stay apart:
-# [Measured further](../../site/further.md#lesson-7).)
+# either scale of the weights. ([Measured further](../../site/further.md#lesson-7) tells the two apart.)
 #
-# Larger weights alone are a delicate cure. In the player below, vary the depth and the *gain*, the width times the
-# variance of a matrix's entries. How far from 1 may the gain be before the gradient of a deep tower vanishes or
-# explodes?
+# Larger weights help the gradient only at the right scale. In the player below, vary the depth and the *gain*, the
+# width times the variance of a matrix's entries: a deep tower needs a gain close to 1.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -267,15 +264,15 @@ from helpers.players import show_player
 show_player("depth")
 
 # %% [markdown]
-# ## The cure for both: a shortcut
+# ## A shortcut cures both faults
 #
 # Let a layer *add* to its input instead of replacing it:
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
 # **The identity $I$ is what matters.** Each input vector reaches the top as one term of a sum. On the way back, one
-# term of the gradient passes all blocks unchanged. A layer learns only what to add, the *residual* ([He et al., 2016,
-# section 3](https://arxiv.org/abs/1512.03385)). Hence the name **[residual
+# term of the gradient passes all blocks unchanged. A layer learns only what to add, the *residual* ([He et al.,
+# 2016, section 3](https://arxiv.org/abs/1512.03385)), hence the name **[residual
 # connection](../../site/glossary.md#residual-connection)**, or **shortcut**.
 
 # %% mystnb={"image": {"alt": "Two panels by depth, on logarithmic axes, each with a curve without shortcuts and one with them. Left, the difference between positions: without shortcuts it falls to one ten-millionth within three blocks; with shortcuts it stays near 1 and ends at two thirds. Right, the length of the gradient by block: without shortcuts it falls from a twentieth at the top to below one trillionth at the bottom; with shortcuts it is nearly level, about 2 at the bottom and 1 at the top."}}
@@ -300,15 +297,14 @@ draw_by_depth({"without shortcuts": bare, "with shortcuts": with_shortcuts},
 #
 # </div>
 #
-# A shortcut cures both faults at once: 24 layers up, the positions still differ, and 24 layers down, the gradient
-# is at least as strong as at the top.
+# **The positions still differ at the top, and the gradient is at least as strong at the bottom as at the top.**
 #
 # ## Attention gathers, the network computes
 #
 # For given attention weights, attention is linear: it averages its values, and does nothing else. A simple task
-# shows what is missing: return the distance of each component from its mean over the positions. Train four attention
-# layers with shortcuts on it. The folded cell defines `train(model, target, steps)`, which takes steps of
-# [Adam](../../site/glossary.md#adam) on fresh random sequences.
+# shows what is missing: return the distance of each component from its mean over the positions. Train four
+# attention layers with shortcuts on it. The folded cell defines `train(model, target, steps)`, with
+# [Adam](../../site/glossary.md#adam) and fresh random sequences.
 
 # %% tags=["hide-input"]
 def train(model, target, steps, rate=0.01):
@@ -342,15 +338,14 @@ print(f"loss of the best constant {constant:.2f}")
 print(f"loss of attention {train(Tower(four_layers()).to(device()), distance, 500):.2f}")
 
 # %% [markdown]
-# Attention alone is no better than the best constant. (Five times as many steps at a lower rate hardly help:
-# [Measured further](../../site/further.md#lesson-7).) The missing piece is the **[feed-forward
+# **Attention alone is no better than the best constant.** (Longer training hardly helps: [Measured
+# further](../../site/further.md#lesson-7).) The missing piece is the **[feed-forward
 # network](../../site/glossary.md#feed-forward-network)**: two linear layers with a ReLU between them, applied to
 # **every position by itself**, with the same weights at every position:
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 .$$
 #
-# By convention the hidden layer has width 4e ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3: e = 512,
-# hidden 2048).
+# By convention the hidden layer has width 4e ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 3.3).
 
 # %% [markdown]
 # <div class="card">
@@ -399,7 +394,7 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# Train your network, first alone, then on top of four attention layers with the same initial weights as before:
+# Train your network, first alone, then on top of the same four untrained attention layers:
 
 # %%
 for name, layers in {"one network": [], "attention and one network": four_layers()}.items():
@@ -407,15 +402,15 @@ for name, layers in {"one network": [], "attention and one network": four_layers
     print(f"loss of {name} {train(model, distance, 500):.2f}")
 
 # %% [markdown]
-# The network alone sees one position at a time, so it cannot know the mean; its loss is close to the best that a
-# guess without the mean can reach. Only the two together solve the task.
+# **Only the two together bring the loss near zero.** The network alone sees one position at a time, so it cannot
+# know the mean.
 #
-# ## Fault 3: the vectors grow
+# ## Fault 3: with shortcuts, the vectors grow
 #
-# Shortcuts bring a problem of their own. Every layer adds something, so the vectors grow; how fast depends on the
-# weights. Alternate attention and networks, each with a shortcut, in two towers. The first has PyTorch's initial
-# weights; in the second, all matrices are twice as large. (That is not extreme: the gain is 4/3, and
-# [He et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks at a gain of 2.)
+# Every layer now adds something to its input; how fast the sum grows depends on the weights. Alternate attention
+# and networks, each with a shortcut, in two towers: one with PyTorch's initial weights, one with all matrices twice
+# as large. (That is not extreme: [He et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks with
+# larger ones.)
 
 # %% mystnb={"image": {"alt": "Two panels against blocks passed, on logarithmic axes, each with a curve for PyTorch's weights and one for matrices twice as large. Left, the size of the vectors: with PyTorch's weights it rises from 1 to about 4; with matrices twice as large it rises along a nearly straight line to more than one hundred million. Right, the difference between positions: with PyTorch's weights it ends near a half; with matrices twice as large it falls below one thousandth."}}
 @torch.no_grad()
@@ -441,20 +436,20 @@ draw_by_depth(towers, {"size": "The vectors grow",
 #
 # </div>
 #
-# **Double the weights and the vectors explode**, to more than 10⁸ after 24 blocks. The positions become nearly equal
-# again, too.
+# **Double the matrices and the vectors explode**, to more than 10⁸ after 24 blocks. The positions become nearly
+# equal again, too.
 #
-# ## The cure: a norm
+# ## A norm gives all vectors one size
 #
-# **[Layer normalisation](../../site/glossary.md#layer-normalisation)**
-# ([Ba, Kiros and Hinton, 2016, section 3](https://arxiv.org/abs/1607.06450)) gives all vectors one size. It shifts each
-# vector $v$ of width e to mean 0 and divides it by its standard deviation:
+# **[Layer normalisation](../../site/glossary.md#layer-normalisation)** ([Ba, Kiros and Hinton, 2016, section
+# 3](https://arxiv.org/abs/1607.06450)) shifts each vector $v$ of width e to mean 0 and divides it by its standard
+# deviation:
 #
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \epsilon}}\; \gamma_a + b_a .$$
 #
 # The small $\epsilon$ keeps a vector of equal components, whose variance is 0, from becoming 0/0. The factors
-# $\gamma$ and the offsets $b$ are learned, one of each for every component. In PyTorch they are called `weight` and
+# $\gamma$ and the offsets $b$, one of each for every component, are learned. PyTorch calls them `weight` and
 # `bias`.
 
 # %% [markdown]
@@ -530,10 +525,9 @@ for name, sample in samples.items():
 #
 # </details>
 #
-# ## The block
+# ## A block is two layers, each with a shortcut and a norm
 #
-# A block is attention and a feed-forward network, each with a shortcut around it and a norm of its own. Where does the
-# norm go? There are two conventions.
+# The layers are attention and a feed-forward network. There are two conventions for where the norms go.
 
 # %%
 plots.diagrams.block_norms()
@@ -541,8 +535,8 @@ plots.diagrams.block_norms()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom. The thick line is the residual connection; the layers branch off it and add
-# their outputs back. Left: the norms are on the line itself. Right: the norms are in the branches, and one more
+# **How to read it.** From top to bottom. The thick line is the residual connection; the layers branch off it and
+# add their outputs back. Left: the norms are on the line itself. Right: the norms are in the branches, and one more
 # norm follows the last block of a stack.
 #
 # </div>
@@ -560,15 +554,14 @@ plots.diagrams.block_norms()
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
-# With pre-norm, the vectors on the line, the **residual stream**, may grow, but every layer reads a normalised copy. A
-# deep post-norm stack needs a **[warm-up](../../site/glossary.md#warm-up)**, a **[learning
-# rate](../../site/glossary.md#learning-rate)** (the factor in front of the gradient) that starts near 0
-# ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)).
+# With pre-norm, the vectors on the line, the **residual stream**, may grow, but every layer reads a normalised
+# copy. A deep post-norm stack needs a **[warm-up](../../site/glossary.md#warm-up)**: a **[learning
+# rate](../../site/glossary.md#learning-rate)** (the factor in front of the gradient) that starts near 0 ([Xiong et
+# al., 2020](https://arxiv.org/abs/2002.04745)).
 #
-# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4) guards
-# against overfitting. In training, each component of a layer's output is zeroed with probability p before the addition,
-# and the remaining components are multiplied by 1/(1 − p), so that the mean is the same as in evaluation. In evaluation
-# nothing is dropped.
+# **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4)
+# guards against overfitting. In training, each component of a layer's output is zeroed with probability p, and the
+# others are multiplied by 1/(1 − p), which keeps the mean. In evaluation nothing is dropped.
 
 # %% [markdown]
 # <div class="card">
@@ -641,8 +634,8 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# The folded cell compares your block with PyTorch's `nn.TransformerEncoderLayer`, with the same weights, in both
-# orders.
+# The folded cell compares your block with PyTorch's `nn.TransformerEncoderLayer` in both orders, with the same
+# weights.
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -669,11 +662,11 @@ for pre_norm in (False, True):
     print(f"pre_norm={pre_norm}: the same as PyTorch's block: {agree}")
 
 # %% [markdown]
-# ## Three words through a block
+# ## By hand: a block adds to each vector twice
 #
 # The three words of the earlier lessons go through a pre-norm block with the two heads of lesson 4. To keep the
-# arithmetic short, `unify` passes its input on unchanged, `widen` only appends zeros and `narrow` drops these zeros. So
-# the network is just a ReLU. The attention is computed for you; fill in the three missing numbers by hand.
+# arithmetic short, `unify`, `widen` and `narrow` change no number, so the network is just a ReLU. Fill in the three
+# missing numbers by hand.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -706,7 +699,7 @@ plots.number_grids(
 #
 # </div>
 #
-# The next cell prints the three numbers, and compares *y* with the output of PyTorch's block.
+# The next cell prints them, and compares *y* with the output of PyTorch's block.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
@@ -715,16 +708,16 @@ theirs = as_pytorchs(by_hand).cpu()(X[None])[0]
 print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added, atol=1e-5))
 
 # %% [markdown]
-# ## The stack
+# ## A stack of blocks is a transformer
 #
-# Here is a working definition, after [Bloem (2019)](https://peterbloem.nl/blog/transformers). A **transformer** is any
-# architecture for a set of connected units (the words of a sentence, the patches of an image) in which the units
-# interact **only through attention**. Everything else in it treats each unit by itself. A stack of your blocks is one.
+# A **transformer** is any architecture for a set of connected units (the words of a sentence, the patches of an
+# image) in which the units interact **only through attention** (after [Bloem,
+# 2019](https://peterbloem.nl/blog/transformers)). Everything else in it treats each unit by itself.
 #
-# Its code is short, and two things can go wrong. Each block should have **weights of its own**. In Python,
-# `[block] * 24` is a list that holds one block 24 times: the model runs, with a twenty-fourth of the parameters that
-# you expect. And with pre-norm, the stack needs **one more norm at the end**. Without it, the layer after the stack
-# would read vectors that have never been normalised.
+# Two things can go wrong in a stack. Each block should have **weights of its own**. In Python, `[block] * 24` is a
+# list that holds one block 24 times: the model runs, with a twenty-fourth of the parameters. And with pre-norm, the
+# stack needs **one more norm at the end**. Without it, the layer after the stack would read vectors that have never
+# been normalised.
 
 # %% [markdown]
 # <div class="card">
@@ -778,8 +771,8 @@ class Transformer(nn.Module):
 check(Transformer)
 
 # %% [markdown]
-# Remember **12e² parameters per block**: 4e² in the attention and 8e², two thirds, in the feed-forward network.
-# The biases and norms add $10e$, and the number of heads drops out: more heads cost no parameters.
+# **A block has about 12e² parameters**: 4e² in the attention and 8e², two thirds, in the feed-forward network. The
+# biases and norms add $10e$. More heads cost no parameters.
 
 # %% tags=["nbval-check-output"]
 for e, h in ((32, 4), (512, 8), (768, 12)):
@@ -789,11 +782,10 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {total:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# ## Take one piece away
+# ## A piece is worth what is lost without it
 #
-# What is each piece of a block worth? The way to find out is an **ablation**: take the piece away, leave the rest as it
-# is, and measure again. Design the tool for it, and use it twice: in a tower before training, and in your language
-# model after it.
+# Take a piece away, leave the rest as it is, and measure again: this is an **ablation**. You design the tool and
+# use it twice, in a tower before training and in your language model.
 
 # %% [markdown]
 # <div class="card">
@@ -926,19 +918,18 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
 # **Numbers can look healthy in a dead model.** Without shortcuts, every vector has size 1, and block 0 gets about a
-# quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. A norm treats one vector
-# at a time; it cannot separate vectors that averaging has made equal.
+# quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. A norm treats one
+# vector at a time; it cannot separate vectors that averaging has made equal.
 #
 # **Before training, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors explode. With
-# weights as large as these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart
-# ([Measured further](../../site/further.md#lesson-7) tests why).
+# matrices as large as these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart
+# ([Measured further](../../site/further.md#lesson-7) tests why). Does the same hold in a trained language model?
 
 # %% [markdown]
 # ## Your model so far
 #
-# Does the same hold after training, in your language model? Begin with a single block, and with what lesson 6 left you,
-# four causal heads with positions. Put the pieces back one at a time. Every run has 1,200 steps, a third of what lesson
-# 6's model had, so the first line is worse than its score.
+# Begin with lesson 6's four causal heads and positions, and put the other pieces of a single block back one at a
+# time. Every run has 1,200 steps, a third of lesson 6's, so do not compare the first line with its score.
 
 # %%
 from helpers.data.recorded import recorded
@@ -956,9 +947,9 @@ for name in ("07 attention", "07 + shortcut", "07 + network", "07 + norms"):
 #
 # </div>
 #
-# In this one block, after 1,200 steps, **the network saves a third of a bit, and the norms half a bit**. The shortcut
-# makes no clear difference: its runs overlap those of attention alone. It cures faults of depth, and this model has a
-# single layer. So now your stack, with three blocks and the same 1,200 steps:
+# **In this one block, the network saves a third of a bit, and the norms half a bit.** The shortcut makes no clear
+# difference: its runs overlap those of attention alone. But it cured faults of depth, and this model has one layer
+# of attention. So now your stack, with three blocks and as many steps:
 
 # %% mystnb={"image": {"alt": "A scoreboard of the models of lessons 1 to 7, and of a plain average, against bits per byte. Three blocks, at the top, are farthest left, near 2.3, left of the line of gzip. The models of lessons 4 to 6 are below 3, those of lessons 1 to 3 between 3.3 and 3.5, the plain average near 4.4."}}
 from helpers.ladder import ByteModel, Ladder, measured
@@ -979,10 +970,9 @@ ladder.show()
 #
 # </div>
 #
-# The new sample has fewer invented words than lesson 6's; its sentences still say nothing. Compared with the single
-# block, two more save less than a tenth of a bit: at this size, after so few steps, depth adds little. But only in
-# depth can the shortcuts show what they are for. Take them out of all three blocks with your own tool, then the norms
-# instead, and train again:
+# The new sample has fewer invented words than lesson 6's; its sentences still say nothing. Two more blocks save
+# less than a tenth of a bit: at this size, after so few steps, depth adds little. But now the shortcuts can show
+# what they are for. Take them out of all three blocks with your own tool, then the norms instead:
 
 # %%
 class Ablated(nn.Module):
@@ -1004,17 +994,16 @@ for piece in ("shortcuts", "norms"):
     print(f"three blocks without {piece}: {bits:.2f} bits per byte after {steps:,} steps")
 
 # %% [markdown]
-# **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of how
-# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half. The deep
-# tower with large matrices foretold the first, and not the second: **what a piece is worth depends on the model around
-# it**. (One seed. Over three seeds, four blocks lose nothing without norms, and everything without shortcuts: [Measured
-# further](../../site/further.md#lesson-9).)
+# **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of
+# how frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half a
+# bit. The untrained tower foretold the first, and not the second: **what a piece is worth depends on the model
+# around it**. (One seed. Over three seeds, four blocks lose nothing without norms, and fall to order 0 without
+# shortcuts: [Measured further](../../site/further.md#lesson-9).)
 
 # %% [markdown]
-# ## One sentence, two blocks
+# ## One sentence: the word before, then what *it* may stand for
 #
-# The sentence of the earlier lessons once more, in a published stack of six blocks, here counted from 1: a head of
-# block 1 and a head of block 4.
+# The sentence of the earlier lessons, in a published stack of six blocks, here counted from 1:
 
 # %% mystnb={"image": {"alt": "Two maps of weights for the twelve words of a sentence. In block 1 every word but the first gives all its weight to the word before it. In block 4 most words give much weight to the first word; reach and it look at boat and bank, was and too look at muddy."}}
 from helpers.data.sentence import WORDS, block_weights
@@ -1033,16 +1022,25 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 #
 # </div>
 #
-# The head of block 1 is that of lessons 5 and 6: it asks for a place, the word before. The head of block 4 reads
-# vectors that three blocks have written, and place no longer explains its map: *it* looks at the two nouns that it
-# could stand for, and a little more at *bank*. Lesson 1's map could do neither.
+# The head of block 1 looks at the word before, as in lessons 5 and 6. The head of block 4 reads vectors that three
+# blocks have written. There, *it* looks at the two nouns that it could stand for, and a little more at *bank*.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can say what makes an architecture a transformer; measure activations and gradients through any stack; write a
-# layer norm that agrees with PyTorch's; build the block in both orders; stack blocks that each have weights of their
-# own; and take a block apart to measure what a piece is worth.
+# **What is each piece of the block for, and what is it worth in a trained model?**
+#
+# - **Shortcuts** kept the positions apart and the gradient from fading in 24 untrained attention layers. One
+#   trained layer gained nothing clear from its shortcut; three trained blocks without shortcuts were no better than
+#   order 0 (one seed).
+# - **The network** computes what averages cannot: attention alone was no better than a constant at the distance
+#   from a mean. It saved a single trained block a third of a bit.
+# - **Norms** kept the vectors from exploding in 24 untrained blocks with doubled matrices. They saved a single
+#   trained block half a bit, and three blocks less than a tenth (one seed).
+# - **Neither norms nor shortcuts were enough alone** in the same untrained blocks: with norms alone, all positions
+#   were equal after five; with shortcuts alone, the vectors exploded.
+#
+# Next, a stack of your blocks learns to judge a review.
 #
 # **Two questions to think about**
 #
