@@ -164,6 +164,8 @@ def test_four_methods_agree_in_training_and_tell_four_stories_beyond():
     as_trained = means("as_trained =", "as trained")
     assert 0.3 < as_trained.min() <= as_trained.max() < 0.5
     assert means("as_trained =", "with your bias").min() >= 0.95
+    repeated = as_trained.max(), means("as_trained =", "with your bias").min(), far["rotary"].min()
+    assert [round(number.item(), 2) for number in repeated] == [0.40, 0.98, 0.80]  # the lesson's end repeats them
     assert LESSON.prediction("sinusoids_beyond").truth == "A"
     assert LESSON.prediction("relative_beyond").truth == "C"
 
