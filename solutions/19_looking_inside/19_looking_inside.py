@@ -9,20 +9,18 @@
 #
 # *What a trained model does, and how to find out*
 #
-# A model reads the same text twice, and predicts the second copy with hardly a mistake. **Which parts did it, and how
-# would you prove it?**
+# A model reads a row of random tokens twice, and predicts the second copy with hardly a mistake. **Which parts did
+# it, and how would you prove it?**
 #
 # A map of attention weights suggests an answer: one head looks at exactly the right place. But a map shows where a
-# head looks, not what the output owes to it. This lesson trains a very small model that copies, and works through the
-# instruments of **mechanistic interpretability** on it: ablation, direct attribution, activation patching, path
-# patching. Each corrects the one before. Patching is then tried on a small GPT-2, and at the end all of them reach a
-# limit.
+# head looks, not what the output owes to it. This lesson tests the map with the instruments of **mechanistic
+# interpretability**, on a model that is small enough to explain, and then on a small GPT-2.
 #
 # | | |
 # |---|---|
 # | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: seven exercises, 21.5 points, and three predictions |
+# | **It takes** | about 110 minutes: seven exercises, 21.5 points, and three predictions |
 # | **It computes** | for seconds in each cell, a minute or so in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
@@ -55,12 +53,12 @@ check = start("19_looking_inside")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## A map that looks like the answer
+# ## One head looks where the answer stands
 #
 # The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html): two layers of
 # attention with four heads each, no feed-forward network, rotary positions, and 64 tokens. Its text is p different
-# tokens in random order, **said twice**. The first half is random. In the second half every token but the first can
-# be predicted, and only by looking back.
+# tokens in random order, **said twice**. In the second half every token but the first can be predicted, and only by
+# looking back.
 #
 # `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32,
 # and computes the loss on what can be copied.
@@ -96,15 +94,14 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One text, p = 24. Row i shows where position i looks; dark is a weight of 1. Nearly every
-# position of the second half, from 24 on, looks 23 places back: at the token that followed the same token in the
-# first half.
+# position from 24 on looks 23 places back: at the token that followed the same token in the first half.
 #
 # </div>
 #
-# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12. How do the other heads look?
-# Two **pattern scores** answer for all heads at once. The **previous-token score** is the mean weight on the token
-# just before. The **induction score** is the mean weight, in the second copy, on the token that followed the same
-# token in the first copy.
+# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12. Two **pattern scores**
+# describe the other heads as well. The **previous-token score** is the mean weight on the token just before. The
+# **induction score** is the mean weight, in the second copy, on the token that followed the same token in the first
+# copy.
 
 # %% [markdown]
 # <div class="card">
@@ -153,17 +150,17 @@ for name, pair in zip(("layer 0", "layer 1"), scores):
 previous = scores[0][0]
 
 # %% [markdown]
-# All four heads of layer 1 are induction heads, and the map shows the strongest. In layer 0 two heads look mainly at
-# the previous token. Do these heads do the copying?
+# All four heads of layer 1 are induction heads, and the map shows the strongest. In layer 0 two heads look mainly
+# at the previous token. Does copying need the head of the map?
 #
-# ## Take it away
+# ## Without the head of the map, most answers stay right
 #
-# To find out what depends on a head, take it away: an **ablation**. Before `unify`, the heads' outputs are one tensor
-# z of shape (b, h, t, d). A model can be asked to run with another z: `model(ids, change)` calls `change(layer, z)`
-# in each layer and uses what it returns.
+# To find out what depends on a head, remove it: an **ablation**. Before `unify`, the heads' outputs are one tensor
+# z of shape (b, h, t, d). `model(ids, change)` calls `change(layer, z)` in each layer, and goes on with what that
+# returns.
 #
-# What should replace a head's output? Zeros are one choice; but a model may fail on zeros merely because it never met
-# them in training. The head's mean over many texts, a **mean ablation**, removes only what varies. Here are both.
+# A model may fail on zeros in place of an output merely because it never met them in training. A **mean ablation**
+# puts in the head's mean over many texts and positions, and so removes only what varies. Here are both.
 
 # %%
 def without(model, heads, by="zero"):
@@ -199,17 +196,17 @@ for name, heads in cases.items():
 print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# In this model the two choices agree, so the effects are not peculiar to zeros. And one map was not enough: without
-# its head, 93 % of the tokens are still right. The surprise is layer 0. Its heads do not look at the answer, yet
-# without them few answers are right. The loss is far worse than that of a guess: the model is confidently wrong.
+# **Most answers do not need the head of the map:** without it, 93 % of the tokens are still right. The surprise is
+# layer 0. Its heads do not look at the answer, yet without them few answers are right. The loss is then far above
+# that of a guess, so the model is confidently wrong. Zeros and means agree, so the effects are not peculiar to
+# zeros.
 #
 # An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
-# well.
+# well. Which of the two is the head of the map?
 #
-# ## What each head adds
+# ## A logit is a sum, so each head's share can be computed
 #
-# What is needed and what does the work are two questions. The second has an exact answer, because the last hidden
-# state is a **sum**: the embedding of the token, plus what each head has written,
+# The last hidden state is a **sum**: the embedding of the token, plus what each head has written,
 #
 # $$x = x_{\text{tokens}} + \sum_{\text{heads}} x_{\text{head}} .$$
 #
@@ -338,18 +335,17 @@ print(f"layer 0 together: {sum(direct[f'0.{head}'] for head in range(4)):+.2f}")
 check.prediction("layer_0_share", layer_0_share)
 
 # %% [markdown]
-# So the head of the map does a part of the work. Without it, what the other three add still puts the right token
-# first in most places. In GPT-2 there are even heads that write an answer mainly when those that usually do are
-# switched off ([Wang et al., 2022](https://arxiv.org/abs/2211.00593)).
+# So the head of the map does a part of the work. Without it, the other three still put the right token first in
+# most places.
 #
 # Layer 0 adds almost nothing to the logit of the answer, but without it few answers are right: its effect is
-# **indirect**. Neither instrument shows what it passes on, or which part reads it. For that we have to intervene in a
-# running model more finely.
+# **indirect**. Neither instrument shows what it passes on, or which part reads it. For that, change a running model
+# at one place.
 #
-# ## Patch one activation
+# ## One activation can bring back half of a lost logit
 #
-# An [induction head](../../site/glossary.md#induction-head) needs help. At the second A of "A B … A" it has to find
-# the B. But B's embedding does not say which token came before it. Here is how two heads might solve that together:
+# At the second A of "A B … A" an [induction head](../../site/glossary.md#induction-head) has to find the B. But B's
+# embedding does not say which token came before it. Here is how two heads might solve that together:
 
 # %%
 plots.diagrams.induction_circuit()
@@ -357,21 +353,19 @@ plots.diagrams.induction_circuit()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. The head of layer 0 has
-# written into B's hidden state that A came before it. So the key of B matches the query of the second A, and the head
-# of layer 1 takes B's value.
+# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. B's hidden state says
+# that A came before it, so the key of B matches the query of the second A. The head of layer 1 takes B's value.
 #
 # </div>
 #
-# That is a hypothesis, and it names positions. To test it, take two texts that differ in one token. The **clean**
-# text can be copied: A stands before B, and A is also the last token. In the **corrupted** text another token
-# replaces the first A, so the last token has never been there before.
+# That is a hypothesis, and it names positions. To test it, take two texts that differ in one token. In the
+# **clean** text A stands before B and is also the last token, so the answer B can be copied. In the **corrupted**
+# text another token replaces the first A, so the last token has never been there before.
 #
-# **Activation patching** runs the corrupted text, but replaces one activation by its value in the clean run. If the
-# right answer comes back, the answer depends on what that activation carried. Unlike an ablation it asks what is
-# *sufficient* to bring the answer back, and one traces exactly the information in which the texts differ. (Other
-# names are causal mediation analysis, [Vig et al., 2020](https://arxiv.org/abs/2004.12265), and causal tracing, [Meng
-# et al., 2022](https://arxiv.org/abs/2202.05262).)
+# **Activation patching** (or causal tracing, [Meng et al., 2022](https://arxiv.org/abs/2202.05262)) runs the
+# corrupted text, but replaces one activation by its value in the clean run. If the right answer comes back, that
+# activation carried what was missing. An ablation asks what is needed; a patch asks what is *sufficient* to bring
+# the answer back. It traces only the information in which the texts differ.
 
 # %% [markdown]
 # <div class="card">
@@ -491,16 +485,16 @@ check.prediction("patch_place", patch_place)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each cell with a number is one run of 64 corrupted texts: the share of the lost logit that comes
-# back when that head is patched at that position. Hatched cells are exactly 0: before position 10 the texts are equal,
-# and what layer 1, the last, writes elsewhere cannot reach position 34.
+# **How to read it.** Each number is the share of the lost logit, over 64 pairs of texts, that comes back when that
+# head is patched at that position. Hatched cells are exactly 0: before position 10 the texts are equal, and what
+# layer 1, the last, writes elsewhere cannot reach position 34.
 #
 # </div>
 #
-# The hypothesis holds at both of its positions. At position 11, two heads of layer 0 carry nearly all that is
-# missing, and they have the highest previous-token scores. At every other position from 10 on, layer 0 brings back
-# next to nothing, also at the token that was replaced. At position 34, all heads of layer 1 deliver a part of the
-# answer. Their shares add up to more than 1, because the last norm is not linear.
+# **The hypothesis holds at both of its positions.** At position 11, each of two heads of layer 0 brings back about
+# half of what was lost, and these two have the highest previous-token scores. At every other position layer 0
+# brings back next to nothing, even at the token that was replaced. At position 34, each head of layer 1 delivers a
+# part of the answer. Their shares add up to more than 1, because the last norm is not linear.
 #
 # An output can be sufficient without being needed. Compare the two for each head and position:
 
@@ -510,12 +504,12 @@ from helpers.players import show_player
 show_player("patch")
 
 # %% [markdown]
-# ## Patch one path
+# ## Layer 0 helps through the keys of layer 1
 #
 # Layer 1 reads a hidden state three times: for queries, for keys and for values. The diagram claims that layer 0
-# helps through the **keys**. A key has to say which token came before its own; a query and a value need only their
-# own token. **Path patching** ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)) tests a single path:
-# what one part has written is replaced where *one* other part reads it, and nowhere else.
+# helps through the **keys**, because a key has to say which token came before its own; a query and a value need
+# only their own token. **Path patching** ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)) tests a
+# single path: what one part has written is replaced where *one* other part reads it, and nowhere else.
 
 # %% [markdown]
 # <div class="card">
@@ -579,12 +573,13 @@ for pair in ([1, 3], [0, 2]):
     print(f"without heads {pair[0]} and {pair[1]} of layer 0, by mean: {share:.0%} right")
 
 # %% [markdown]
-# What layer 0 knows reaches the answer through the keys of layer 1, and hardly through anything else. Heads 1 and 3
-# are also needed: without both, most answers are wrong; without the other two, 99 % are right. Interventions support
-# the links that these two texts can test. That layer 1 copies B's value they cannot show: B is the same in both.
+# **What layer 0 passes on reaches the answer through the keys of layer 1**, and hardly through anything else. Heads
+# 1 and 3 are also needed: without both, most answers are wrong; without the other two, 99 % are right. That layer 1
+# copies B's value these texts cannot show, because B is the same in both.
 #
-# One model may be an accident. The same measurements for four more, and a control: does copying need two layers at
-# all?
+# ## Four more models use the same path
+#
+# One model may be an accident. Here are four more, and a control with a single layer.
 
 # %% tags=["hide-input"]
 print("seed   steps   highest induction score   right   without that head "
@@ -606,15 +601,13 @@ for h in (1, 4):
     print(f"one layer, heads: {h}, 250 steps: loss {last:.2f}")
 
 # %% [markdown]
-# All five models copy by the same path, and most answers stay right without the head of the clearest map. A single
-# layer has not learned the task after more steps than any of them needed. (For a related task, with contexts that
-# grow, [Sanford, Hsu and Telgarsky, 2024](https://arxiv.org/abs/2408.14332) prove that one layer would have to grow
-# with them.)
+# In each of the five models nearly all of the lost logit comes back through the keys, and most answers stay right
+# without the head of the clearest map. A single layer has not learned the task after more steps than any of them
+# needed.
 #
-# ## From the weights alone
+# ## The weights point to the same two heads
 #
-# So far every instrument needed texts. Can the circuit be read from the **weights**? A head of attention is two
-# products of matrices:
+# Can the circuit be read without texts, from the **weights**? A head is two products of matrices:
 
 # %%
 plots.diagrams.head_circuits()
@@ -622,23 +615,23 @@ plots.diagrams.head_circuits()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** For one head, which owns d rows of the matrices for queries, keys and values and d columns of
-# `unify`. Hidden states enter at the right. Two of them, one at each end, give a score in the QK circuit (before
-# rotation); one gives what is written in the OV circuit.
+# **How to read it.** One head owns d rows of the matrices for queries, keys and values, and d columns of `unify`.
+# Above, a hidden state at each end gives a score (before rotation). Below, a hidden state enters at the right, and
+# the product is what the head writes.
 #
 # </div>
 #
 # The **QK circuit** says where a head looks, the **OV circuit** what it moves. The induction circuit is a
-# **K-composition**: what layer 0 writes by its OV circuits is read by the keys of layer 1. A **composition score**,
+# **K-composition**: the keys of layer 1 read what the OV circuits of layer 0 write. A **composition score**,
 # simplified from [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html), measures how much one
 # head reads of what another writes:
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
 # \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms),}$$
 #
-# with the later head's rows of $W_q$, $W_k$ or $W_v$ as $W_{\mathrm{reads}}$ (theirs takes its whole QK or OV
-# circuit), and the earlier head's OV circuit as $W_{\mathrm{writes}}$. Even random matrices have a score. Compare
-# every score with it.
+# where $W_{\mathrm{reads}}$ is the later head's rows of $W_q$, $W_k$ or $W_v$ (theirs takes its whole QK or OV
+# circuit), and $W_{\mathrm{writes}}$ the earlier head's OV circuit. Random matrices have a score, too. Compare
+# every score with theirs.
 
 # %% [markdown]
 # <div class="card">
@@ -713,17 +706,17 @@ print(f"random matrices: {chance:.3f}, and 1/√e = {1 / math.sqrt(64):.3f}")
 #
 # </div>
 #
-# The weights rank the heads as path patching does: the keys read heads 1 and 3 most. But the sizes differ: heads 0
-# and 2 are also clearly above chance for the keys, and patching them brings back little. The score says what a head
-# *could* read, not what passes on real texts. It suggests what to patch.
+# The keys read heads 1 and 3 most, the two that path patching found. But the sizes differ: heads 0 and 2 are also
+# clearly above chance for the keys, and patching them brings back little. The score says what a head *could* read,
+# not what passes on real texts.
 #
-# ## A model that was not built for this
+# ## In a small GPT-2, the strongest head's map does not show copying
 #
-# The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) writes Python. It has four blocks of six heads, and
-# feed-forward networks. After `def left(line, …` it expects `line` again in the next `def left(`. Which heads did
-# that? The corrupted text has `name` in place of `line`. The measure is the **logit difference** between the two:
-# like a softmax, it ignores what is added to all logits alike. `patch_every_head` patches each head at all positions,
-# as `patched` did at one.
+# Do the tests work on a model that was not built for them? The pocket GPT-2 of [lesson
+# 12](../12_gpt2/12_gpt2.ipynb) writes Python, with four blocks of six heads. After `def left(line, …` it expects
+# `line` again in the next `def left(`. The corrupted text has `name` in place of `line`. The measure is the **logit
+# difference** between the two: like a softmax, it ignores what is added to all logits alike. `patch_every_head`
+# patches each head at all positions, as `patched` did at one.
 
 # %%
 folder = gpt2_files("gpt2", places="embedded").folder
@@ -757,7 +750,8 @@ plt.show()
 #
 # </div>
 #
-# The heads that matter most are in the first block and in the last ones. Where do they act, and where do they look?
+# The largest shares are in the first block and in the last two. Where do three of these heads act, and where do
+# they look?
 
 # %%
 kept, own = gathered_by_heads(pocket, ids), gathered_by_heads(pocket, others)
@@ -776,21 +770,22 @@ for block, head in [(0, 5), (2, 0), (3, 3)]:
           f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
-# The map of head 5 in block 0 gives no hint of this: at `line` it looks at `line` itself. Yet it brings back most
-# of the difference. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not
+# **The head that brings back most looks most at its own position.** Head 5 of block 0 acts at `line`, and looks at
+# `line` itself. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not
 # specific to copying: without it, the loss on ordinary code more than doubles ([measured
 # further](../../site/further.md#lesson-12)).
 #
-# And the previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
-# name is `(`, so there it writes the same. Patching tests the *difference* between two texts, and only that.
+# The previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
+# name is `(`, so there it writes the same. Patching tests the *difference* between two texts, and only that. (A
+# cell for GPT-2's published weights is in [Measured further](../../site/further.md#lesson-19).)
 #
-# ## What would the model say now?
+# ## In this text, only the last block makes the answer likely
 #
 # Patching tells which parts matter. A cheaper instrument tells *when* an answer appears. The **logit lens**
-# ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) treats
-# the hidden state after each block as if it were the last: it goes through the last norm and the output layer, and
-# becomes logits. These are what the model would say if the remaining blocks added nothing. The function below has the
-# bug that a widely used library had ([TransformerLens, issue
+# ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) sends
+# the hidden state after each block through the last norm and the output layer, as if it were the last. The logits
+# are what the model would say if the remaining blocks added nothing. The function below has the bug that a widely
+# used library had ([TransformerLens, issue
 # 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
 
 # %% [markdown]
@@ -853,8 +848,8 @@ print("standard deviation of the states:",
 
 # %% [markdown]
 # The embedding of `(` says `(` again: the table of tokens is also the output layer. After block 2 the best guesses
-# could all be names of arguments, but none has much probability; in this text, only block 3 decides for `line`. That
-# agrees with the patches: the copying heads are in the last blocks.
+# could all be names of arguments, but none has much probability. Only block 3 decides for `line`. That agrees with
+# the patches: the two heads that look at the answer are in blocks 2 and 3.
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
@@ -864,22 +859,17 @@ print("standard deviation of the states:",
 #
 # </details>
 #
-# The lens has limits, too. Later blocks need not read a state as the output layer does, and there are models for
-# whose early states it shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
+# Later blocks need not read a state as the output layer does, and there are models for whose early states the lens
+# shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
 #
-# With GPT-2's published weights, `patch_every_head` asks the question of a well-known study ([Wang et al.,
-# 2022](https://arxiv.org/abs/2211.00593)): which heads complete "When Mary and John went to the store, John gave a
-# drink to" with Mary? The code is in [Measured further](../../site/further.md#lesson-19).
+# ## A hidden state can hold more features than dimensions
 #
-# ## More features than dimensions
-#
-# All these instruments take **heads** as the parts. But how many things can a hidden state of e numbers hold? If each
-# were a direction at a right angle to all others, there would be room for e.
+# Except for the lens, all tests took **heads** as the parts. But how many things can a hidden state of e numbers
+# hold? Directions at right angles to each other are at most e.
 #
 # A toy of [Elhage et al., 2022](https://arxiv.org/abs/2209.10652) shows that there can be more. Five features are
 # squeezed into two dimensions, x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are
-# the directions of the features; each counts 0.9 times as much as the one before. Does the model keep two features
-# and drop three?
+# the directions of the features. In the loss each feature counts 0.9 times as much as the one before.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two planes with arrows from the origin, one for each of five features. Left, features always present: two long arrows at a right angle, and three short ones. Right, features rarely present: five arrows of about equal length that point in five directions, spread evenly around the circle."}}
 figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), layout="compressed")
@@ -906,14 +896,16 @@ plt.show()
 #
 # </div>
 #
-# Features that are always present leave room for only two. Features that are rarely present are kept, all five, at
-# angles other than right ones: they disturb each other, but seldom occur together. This is **superposition**. It
-# means that neither a component of a hidden state nor a head need be about one thing, and that heads may be the wrong
-# parts to take.
+# Of features that are always present, only two get a long direction. Of features that are rarely present, all five
+# do, at angles other than right ones: they disturb each other, but seldom occur together. This is
+# **superposition**. So neither a component of a hidden state nor a head need be about one thing, and heads may be
+# the wrong parts to take.
+#
+# ## A dictionary finds features, and loses part of the model
 #
 # If directions outnumber dimensions, look for the directions. A **sparse autoencoder** ([Bricken et al.,
-# 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html)) learns a dictionary of k > e features
-# from many hidden states x:
+# 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html)) learns a dictionary of k > e
+# features from many hidden states x:
 #
 # $$f = \mathrm{ReLU}\big((x - b_d) W_e + b_e\big), \qquad \hat x = f W_d + b_d, \qquad
 # L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
@@ -983,14 +975,13 @@ print(f"in this lesson's text: "
       f"loss {loss[1:].mean():.2f}")
 
 # %% [markdown]
-# The smallest penalty keeps most of the model: the loss rises from 1.16 to 1.33 bits per byte. The larger the
-# penalty, the fewer features describe a state, and the more is lost. At λ = 0.6 the majority of the 512 features is
-# **dead**: it was never present on held-out text, and takes no part. So the dictionary is not the model. What it
-# leaves out is part of what the model predicts with, and may be what one is looking for.
+# **The fewer features describe a state, the more of the model is lost.** With the smallest penalty the loss rises
+# from 1.16 to 1.33 bits per byte, and with each larger penalty further. At λ = 0.6 the majority of the 512 features
+# is **dead**: never present on held-out text. What a dictionary leaves out is part of what the model predicts with,
+# and may be what one is looking for.
 #
-# The dictionary of λ = 0.2 comes with the course. It loses 32 % of the variance, and with it the model needs 1.50 bits
-# per byte. Here are five of its first forty features, each with the places in held-out modules where it is strongest,
-# in brackets the token.
+# The dictionary of λ = 0.2 comes with the course. Here are five of its first forty features, each with the places
+# in held-out modules where it is strongest, in brackets the token.
 
 # %%
 for number in (1, 24, 33, 35, 21):
@@ -1000,41 +991,48 @@ for number in (1, 24, 33, 35, 21):
         print(f"    {strength:>5.2f}  …{before}[{token}]".replace("\n", "⏎"))
 
 # %% [markdown]
-# The first four were picked because they are easy to name: `not` after `if`, the first letter of a docstring, what a
-# `for` loop runs over, `self` after `if`. These names mention context; four strongest places cannot show that it is
-# needed. The fifth is harder to name: its places continue a word, in prose and in code. A name is a hypothesis about a
-# feature. Test it as we tested heads: switch the feature off, patch it, and look at what the model then says.
+# The first four were picked because they are easy to name: `not` after `if`, the first letter of a docstring, what
+# a `for` loop runs over, `self` after `if`. The fifth is harder: its places continue a word. A name is a
+# hypothesis: four places cannot show that the context in it is needed. Test it as we tested heads: switch the
+# feature off, patch it, and look at what the model then says.
 #
 # ## What you can do now
 #
-# You can ask a trained model which parts made an answer, and say what each instrument cannot see:
+# **Which parts did it, and how would you prove it?** At "A B … A", two heads of layer 0 write into B's hidden state
+# which token came before it. The keys of layer 1 read that, and all four heads of layer 1 add to the logit of B. No
+# single test shows all of this.
 #
-# | instrument | its question | its verdict here | its blind spot |
-# |---|---|---|---|
-# | attention map | where does a head look? | four heads look at the answer | what the output owes to them |
-# | ablation | what is needed? | layer 0; not the head of the map | work that others do as well |
-# | attribution | what is added directly? | layer 1 writes the answer | what acts through other parts |
-# | activation patching | which activation restores it? | two heads of layer 0, at B | what both texts share |
-# | path patching | through which input? | the keys | paths that you did not try |
-# | composition score | what could be read? | keys read layer 0 | what passes on real texts |
-# | logit lens | when is the answer there? | after block 3 | states that later blocks read otherwise |
-# | sparse autoencoder | which directions? | features, some easy to name | what it leaves out |
+# - **The map was no proof.** It shows one of four induction heads. That head adds more than a quarter of the logit,
+#   yet without it more than nine in ten tokens are right.
+# - **Patches traced the circuit.** At B, each of two heads of layer 0 brings back about half of the lost logit.
+#   Through the keys alone, layer 0 brings back nearly all of it, in each of five models.
+# - **A patch tests only what differs between two texts.** So it is not shown that layer 1 copies B's value. In the
+#   pocket GPT-2, the previous-token head brings back nothing.
+# - **Heads may be the wrong parts.** A toy keeps five features in two dimensions. Some features of a dictionary are
+#   easy to name, but with each dictionary the loss rises, from 1.16 to at least 1.33 bits per byte.
 #
-# **Three questions to think about**
+# You can now ask these questions of a trained model, and say what each instrument cannot see:
 #
-# <details><summary>1. In the copying model, could layer 0 help through the queries instead of the keys?</summary>
+# | instrument | its question | its blind spot |
+# |---|---|---|
+# | attention map | where does a head look? | what the output owes to them |
+# | ablation | what is needed? | work that others do as well |
+# | attribution | what is added directly? | what acts through other parts |
+# | activation patching | which activation restores it? | what both texts share |
+# | path patching | through which input? | paths that you did not try |
+# | composition score | what could be read? | what passes on real texts |
+# | logit lens | when is the answer there? | what later blocks read in another way |
+# | sparse autoencoder | which directions? | what it leaves out |
 #
-# The query of the second A would have to know what followed the first A, which is the answer, or where that A was,
-# which rotary positions do not write into a hidden state. At B, a head of layer 0 need only look one place back.
+# **Two questions to think about**
 #
-# </details>
-# <details><summary>2. Which corrupted text would show what head 1 of block 0 of the pocket model does?</summary>
+# <details><summary>1. Which corrupted text would show what head 1 of block 0 of the pocket model does?</summary>
 #
 # One in which the token before the first `line` is another one, and all else the same: then the key of `line` no
 # longer says that `(` came before it. Compare the copying model, where the token before the answer was replaced.
 #
 # </details>
-# <details><summary>3. A head's direct contribution to the right token is large. Does it raise the
+# <details><summary>2. A head's direct contribution to the right token is large. Does it raise the
 # probability?</summary>
 #
 # Not if it adds as much to all other tokens: a softmax ignores what is added to all logits. Ask for the contribution
