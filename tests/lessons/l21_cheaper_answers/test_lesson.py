@@ -217,6 +217,19 @@ def test_the_best_draft_is_a_loss_where_it_costs_a_pass():
     assert cost["first two blocks"] > 1
 
 
+def test_the_end_repeats_what_was_printed():
+    coarse, rows = printed(SOURCE, "coarse = {"), printed(SOURCE, "def eight_bits")
+    assert "32 bits: 1.259 " in coarse and " 8 bits: 1.260 " in coarse
+    assert "4 bits: one scale a matrix 1.501, one a row 1.315" in printed(SOURCE, 'ways = {"one scale a matrix')
+    for name, value in (("all in float32", 1.2592), ("both in 8 bits", 1.2685), ("split", 1.2595)):
+        assert float(re.search(rf"{name} .* ([\d.]+)$", rows, flags=re.M)[1]) == value
+    cache = printed(SOURCE, "kinds = {")
+    assert "32 groups, 16 bits: 68.7 GB" in cache and "3 of 4 layers: 2.2 GB" in cache
+    assert re.search(r"4 bits, multiplied as float32 +1.00 +4.1 +1.22", printed(SOURCE, "costs = {"))
+    whole, packed = re.search(r"([\d,]+) bytes as float32; ([\d,]+)", printed(SOURCE, "packed = ")).groups()
+    assert int(whole.replace(",", "")) / int(packed.replace(",", "")) == pytest.approx(7, abs=0.2)
+
+
 def test_what_the_cards_compute_by_hand():
     q, scales = quantized.quantize(torch.tensor([0.7, -0.32, 0.11, 0.0]), 4)
     assert q.tolist() == [7, -3, 1, 0] and scales.item() == pytest.approx(0.1)
