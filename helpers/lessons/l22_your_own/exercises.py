@@ -66,7 +66,15 @@ decoder = exercise(
         "with as many positions as texts": decoder_inputs(3, 3, 6, 3, 1),
     },
     larger=long_text,
-    aspects=(values(3, axes="b t n"), input_left_alone(0.25)),
+    aspects=(
+        values(
+            3,
+            axes="b t n",
+            missed="Start with no block: the logits are those of embeddings plus positions after the last norm. Then"
+            " one block and one position, where attention returns the value. Add one piece at a time.",
+        ),
+        input_left_alone(0.25),
+    ),
     by_hand=BY_HAND,
     operators=(*SOFTMAX_OPERATORS, *NORM_OPERATORS, "gelu", "embedding"),
 )
@@ -143,7 +151,16 @@ mixture_weights = exercise(
         "with models that are much alike": much_alike,
     },
     larger=case(lambda draw: -draw.heavy(draw.number(9, 12), draw.number(300, 400)).abs(), integer(12, 18)),
-    aspects=(values(1.5, axes="model"), input_left_alone(0.25), any_device(0.25)),
+    aspects=(
+        values(
+            1.5,
+            axes="model",
+            missed="Try it by hand with probabilities ((0.9, 0.2), (0.1, 0.2)): before any step the weights are (0.5,"
+            " 0.5), after one (0.7, 0.3), after two (0.83, 0.17).",
+        ),
+        input_left_alone(0.25),
+        any_device(0.25),
+    ),
 )
 
 POINTS = {"order 0": 1.0, "gzip": 1.0, "xz": 1.0, "a small transformer": 1.0, "the course's best": 1.0}

@@ -104,7 +104,7 @@ def test_beyond_the_window_the_loss_rises_and_by_parts_it_stays():
     plain, every, parts = ((after(line, "128 positions"), after(line, "in the last")) for line in lines)
     assert plain[1] > plain[0] + 0.2 and parts[1] < plain[1] - 0.15
     assert parts[0] < every[0]
-    assert (plain, parts[1]) == ((3.60, 5.04), 4.08)    # the lesson's end repeats them
+    assert (plain, parts[1]) == ((3.60, 5.04), 4.08)  # the lesson's end repeats them
     found = recorded("pocket_llama")["result"]["by_position"]
     assert found["as trained"][-1] > found["as trained"][0] + 0.05
     assert found["by parts"][-1] > found["by parts"][0]
