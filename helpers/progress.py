@@ -47,6 +47,12 @@ def progress(things: Iterable, what: str, total: int | None = None) -> Iterator:
         show(_text(what, done, total))
 
 
+def shortened(steps: int) -> int:
+    """As many steps, or fewer where COURSE_TRAINING_STEPS says so: for trainings that show no line."""
+    most = os.environ.get(TRAINING_STEPS)
+    return min(steps, int(most)) if most else steps
+
+
 def _text(what: str, done: int, total: int | None, left: str = "") -> str:
     if not total:
         return f"{what}: {done:,}"

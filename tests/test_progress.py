@@ -6,7 +6,7 @@ import pytest
 
 from helpers import progress as module
 from helpers.course import TRAINING_STEPS
-from helpers.progress import progress
+from helpers.progress import progress, shortened
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +55,10 @@ def test_a_length_that_is_not_known_is_not_shown(shown):
     assert shown[-1] == "reading: 3"
     list(progress([], "reading"))
     assert shown[-1] == "reading: 0"
+
+
+def test_a_training_without_a_line_is_shortened_in_tests_too(monkeypatch):
+    monkeypatch.setenv(TRAINING_STEPS, "3")
+    assert shortened(200) == 3 and shortened(2) == 2
+    monkeypatch.delenv(TRAINING_STEPS)
+    assert shortened(200) == 200

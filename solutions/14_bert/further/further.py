@@ -26,6 +26,7 @@ from helpers.data.toy.reviews import BLAME, PRAISE, reviews
 from helpers.parts import bert
 from helpers.parts.bert import Bert, BertConfig, PieceTokenizer, WordHead
 from helpers.parts.classifier import mean_pool
+from helpers.progress import shortened
 
 plots.use_course_style()
 run = recorded("minilm")["result"]
@@ -59,7 +60,7 @@ def fit(weights, loss_of_batch, steps, rate=3e-3):
     """Train these weights."""
     optimiser = torch.optim.AdamW(weights, lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps)
-    for _ in range(steps):
+    for _ in range(shortened(steps)):
         loss = loss_of_batch()
         optimiser.zero_grad()
         loss.backward()
@@ -258,7 +259,7 @@ def pretrain(steps=600, rate=3e-3):
     weights = [*model.parameters(), *head.parameters()]
     optimiser = torch.optim.AdamW(weights, lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps)
-    for _ in range(steps):
+    for _ in range(shortened(steps)):
         ids = all_ids[torch.randint(len(all_ids), (64,), generator=chance)]
         ids = ids[:, : int((ids != tokenizer.pad).sum(dim=1).max())]  # (b, t)
         inputs, targets = bert.corrupt(ids, tokenizer.special(ids), tokenizer.mask, len(vocabulary), chance)

@@ -23,6 +23,7 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.parts.linear_attention import chunked_attention
 from helpers.parts.sparse import attended_pairs, connected, fixed_masks, local_mask, strided_masks
+from helpers.progress import shortened
 
 plots.use_course_style()
 
@@ -118,7 +119,7 @@ def share_right(gate, seed, steps=200):
     generator = torch.Generator().manual_seed(seed)
     model = Memory(gate)
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
-    for step in range(steps):
+    for step in range(shortened(steps)):
         *given, answers = programs(32, generator)
         loss = F.cross_entropy(model(*given).flatten(0, 1), answers.flatten())
         optimiser.zero_grad()
@@ -182,7 +183,7 @@ def share_with_memory(kind, d, seed, steps=200):
     generator = torch.Generator().manual_seed(seed)
     model = SmallMemory(kind, d)
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
-    for step in range(steps):
+    for step in range(shortened(steps)):
         *given, answers = changing_programs(32, generator)
         loss = F.cross_entropy(model(*given).flatten(0, 1), answers.flatten())
         optimiser.zero_grad()
