@@ -49,8 +49,8 @@ check = start("01_dot_product_attention")
 # each film by two *features*, how much romance it has and how much action, and each viewer by how much they like
 # the two. A negative number means little of the feature, or dislike.
 #
-# How well do viewer $u$ and film $f$ go together? Multiply their numbers, feature by feature, and add the products. The
-# result, the *score* of the pair, is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
+# How well do viewer $u$ and film $f$ go together? Multiply their numbers, feature by feature, and add the products.
+# The result, the *score* of the pair, is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
 #
 # $$\text{score}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
@@ -100,8 +100,8 @@ show_player("dot-product")
 # should be. So make the vectors parameters, start them at random, and let gradient descent bring the dot products
 # close to the known ratings.
 #
-# Let $U$, of shape (users, 2), hold the viewers' vectors, and $F$, of shape (films, 2), the films'. Then $U F^\top$, of
-# shape (users, films), holds all predicted ratings. Only some ratings $R_{uf}$ are known (*seen*). The others are
+# Let $U$, of shape (users, 2), hold the viewers' vectors, and $F$, of shape (films, 2), the films'. Then $U F^\top$,
+# of shape (users, films), holds all predicted ratings. Only some ratings $R_{uf}$ are known (*seen*). The others are
 # unknown, not zero, so the loss is a mean over the known ones:
 #
 # $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - R_{uf}\big)^2 .$$
@@ -111,21 +111,21 @@ show_player("dot-product")
 #
 # **Exercise 1 · `masked_squared_error`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Return the mean squared difference between the predicted ratings and the known ones, **over the seen entries only**. A
-# seen rating may be 0, and an unseen entry may hold any finite number. A viewer or a film may have no ratings. At least
-# one entry is seen.
+# Return the mean squared difference between the predicted ratings and the known ones, **over the seen entries only**.
+# A seen rating may be 0, and an unseen entry may hold any finite number. A viewer or a film may have no ratings. At
+# least one entry is seen.
 #
 # <details><summary>Hint 1: what to compute first</summary>
 #
-# One matrix product gives all predictions. Compute them all, then keep the seen entries. A tensor of booleans can be an
-# index, or a factor in which False counts as 0. If you multiply by the mask, do so before you square: the square of a
-# huge number overflows to ∞, and ∞ · 0 is NaN (*not a number*).
+# One matrix product gives all predictions. Compute them all, then keep the seen entries. A tensor of booleans can be
+# an index, or a factor in which False counts as 0. If you multiply by the mask, do so before you square: the square
+# of a huge number overflows to ∞, and ∞ · 0 is NaN (*not a number*).
 #
 # </details>
 # <details><summary>Hint 2: four errors, with numbers</summary>
 #
-# Let the errors be 1, 2, 3 and 4, and let only the first and the last be seen. The answer is $(1 + 16)/2 = 8.5$. If you
-# get 7.5, you used all four errors. If you get 4.25, you used the right two but divided by four.
+# Let the errors be 1, 2, 3 and 4, and let only the first and the last be seen. The answer is $(1 + 16)/2 = 8.5$. If
+# you get 7.5, you used all four errors. If you get 4.25, you used the right two but divided by four.
 #
 # </details>
 # </div>
@@ -231,9 +231,9 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
 #
-# These [**scores**](../../site/glossary.md#scores), also called *raw weights*, form a matrix of shape (t, t). They are
-# not yet the weights of an average: they may be negative, and a row may have any sum. With a batch of sentences, $x$
-# has shape (b, t, e), and the scores have shape (b, t, t): one matrix for each sentence.
+# These [**scores**](../../site/glossary.md#scores), also called *raw weights*, form a matrix of shape (t, t). They
+# are not yet the weights of an average: they may be negative, and a row may have any sum. With a batch of sentences,
+# $x$ has shape (b, t, e), and the scores have shape (b, t, t): one matrix for each sentence.
 
 # %% [markdown]
 # <div class="card">
@@ -244,15 +244,15 @@ for word in ["integer", "list", "import", "loop"]:
 #
 # <details><summary>Hint 1: the shapes decide</summary>
 #
-# A product of shapes (t, e) and (e, t) has shape (t, t). Both factors are x, and one of them has to be transposed. `@`
-# keeps the batch axis in front. `x.T` would reverse all three axes, with a warning; `transpose` exchanges the two that
-# you name.
+# A product of shapes (t, e) and (e, t) has shape (t, t). Both factors are x, and one of them has to be transposed.
+# `@` keeps the batch axis in front. `x.T` would reverse all three axes, with a warning; `transpose` exchanges the two
+# that you name.
 #
 # </details>
 # <details><summary>Hint 2: three vectors, with numbers</summary>
 #
-# Let the batch be one sentence with the three vectors (1, 2), (3, 0) and (0, 1). The rows of its scores are (5, 3, 2),
-# (3, 9, 0) and (2, 0, 1). If your result has two rows, (10, 2) and (2, 5), it compares components, not positions.
+# Let the batch be one sentence with the three vectors (1, 2), (3, 0) and (0, 1). The rows of its scores are (5, 3,
+# 2), (3, 9, 0) and (2, 0, 1). If your result has two rows, (10, 2) and (2, 5), it compares components, not positions.
 #
 # </details>
 # </div>
@@ -295,8 +295,8 @@ check(raw_weights)
 #
 # **Exercise 3 · `row_softmax`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# Write softmax over the last axis with `exp` and `sum`. It must be right for scores between −10,000 and 10,000, even if
-# one row of a tensor is near 10,000 and another near −10,000. Do not call PyTorch's `softmax`, `log_softmax` or
+# Write softmax over the last axis with `exp` and `sum`. It must be right for scores between −10,000 and 10,000, even
+# if one row of a tensor is near 10,000 and another near −10,000. Do not call PyTorch's `softmax`, `log_softmax` or
 # `logsumexp`.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
@@ -423,8 +423,8 @@ def self_attention_in_loops(x):
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
 # Compute what `self_attention_in_loops` computes, but without loops: handle all sentences and all positions at once
-# with tensor operations. You may use any function of PyTorch, such as `torch.softmax`. Do not call your own functions,
-# so that a mistake in exercise 2 or 3 does not carry over.
+# with tensor operations. You may use any function of PyTorch, such as `torch.softmax`. Do not call your own
+# functions, so that a mistake in exercise 2 or 3 does not carry over.
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #
@@ -591,8 +591,8 @@ plt.show()
 #
 # **Prediction · `shuffled_words`** &nbsp; 1 minute · no points
 #
-# Shuffle the nine words of the sentence and compute self-attention again. What happens to the output vector of the word
-# *exception*?
+# Shuffle the nine words of the sentence and compute self-attention again. What happens to the output vector of the
+# word *exception*?
 #
 # - **A.** It is another vector, since the word now has other neighbours.
 # - **B.** It is the same vector, at the word's new position.
@@ -647,9 +647,9 @@ check.prediction("shuffled_words", shuffled_words)
 # </details>
 # <details><summary>Hint 2: three positions, with numbers</summary>
 #
-# Let the function be the running sum over positions, x the three numbers 1, 2, 4 (b = e = 1), and the order (1, 2, 0).
-# *Permute, then attend*: the input is 2, 4, 1, and the output is 2, 6, 7. *Attend, then permute*: the output 1, 3, 7
-# becomes 3, 7, 1. The differences are −1, −1 and 6, and the gap is 6.
+# Let the function be the running sum over positions, x the three numbers 1, 2, 4 (b = e = 1), and the order (1, 2,
+# 0). *Permute, then attend*: the input is 2, 4, 1, and the output is 2, 6, 7. *Attend, then permute*: the output 1,
+# 3, 7 becomes 3, 7, 1. The differences are −1, −1 and 6, and the gap is 6.
 #
 # </details>
 # </div>
@@ -728,9 +728,9 @@ plt.show()
 #
 # **Exercise 6 · `hurried_attention`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
-# Fix this function. `y` must equal the output of exercise 4. `weights`, of shape (b, t, t), must hold the weights that
-# produced it: row i for output i. Gradients must flow back from both. Find the cause before you change a line: some
-# changes bring the outputs back into the hull but give wrong numbers.
+# Fix this function. `y` must equal the output of exercise 4. `weights`, of shape (b, t, t), must hold the weights
+# that produced it: row i for output i. Gradients must flow back from both. Find the cause before you change a line:
+# some changes bring the outputs back into the hull but give wrong numbers.
 #
 # <details><summary>Hint 1: a property to check</summary>
 #
@@ -740,8 +740,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: three inputs, with numbers</summary>
 #
-# For the inputs (0, 0), (1, 1) and (2, 2) the rows of `weights[0]` add up to 0.35, 0.47 and 2.18, and each column adds
-# up to 1. Which should add up to 1, rows or columns?
+# For the inputs (0, 0), (1, 1) and (2, 2) the rows of `weights[0]` add up to 0.35, 0.47 and 2.18, and each column
+# adds up to 1. Which should add up to 1, rows or columns?
 #
 # </details>
 # </div>
@@ -768,8 +768,8 @@ check(hurried_attention)
 # %% [markdown]
 # <details><summary>What was wrong, and why no error was raised</summary>
 #
-# `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1, and
-# the outputs were no longer averages. In the figure, the two far outside the hull came from rows that added up to
+# `dim=1` is the first of the two t axes, so the softmax ran down the **columns**. The rows no longer added up to 1,
+# and the outputs were no longer averages. In the figure, the two far outside the hull came from rows that added up to
 # 2.5 and 1.7. Both t axes have the same length, so the shapes were right.
 #
 # Dividing each row by its sum afterwards would give averages, but with wrong weights. Transposing the weights would
@@ -789,10 +789,10 @@ check(hurried_attention)
 # `raw_weights` and `row_softmax` mix them. **Two parts come in a closed box, which lessons 5 and 6 open: each
 # position sees only the bytes up to its own, and knows where they are.**
 #
-# The score is in [bits per byte](../../site/glossary.md#bits-per-byte), the average of $-\log_2 p$ over held-out text,
-# where $p$ is the probability of the byte that came next. Lower is better. Dashed lines are references: tables that
-# count bytes (*order 0*) or pairs of bytes (*order 1*), and what the held-out text adds to a file compressed by *gzip*
-# or *xz*.
+# The score is in [bits per byte](../../site/glossary.md#bits-per-byte), the average of $-\log_2 p$ over held-out
+# text, where $p$ is the probability of the byte that came next. Lower is better. Dashed lines are references: tables
+# that count bytes (*order 0*) or pairs of bytes (*order 1*), and what the held-out text adds to a file compressed by
+# *gzip* or *xz*.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is on the line of order 1, near 3.5. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.ladder import BareAttention, ByteModel, Ladder
@@ -811,10 +811,10 @@ ladder.show()
 #
 # </div>
 #
-# **Your model scores no better than a table of which byte follows which**, and no better than the same model
-# without self-attention. A wrong function costs little here, too: with exercise 6 as given, one model trained to
-# 3.58 bits per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1)). Such a score alone gives no
-# warning.
+# **Your model scores no better than a table of which byte follows which**, and no better than the same model without
+# self-attention. A wrong function costs little here, too: with exercise 6 as given, one model trained to 3.58 bits
+# per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1)). Beside our three runs, all at 3.53,
+# that is a hint. Without them, 3.58 would look right.
 
 # %% [markdown]
 # ## What you can do now
@@ -822,16 +822,17 @@ ladder.show()
 # **Can dot products give *apple* a vector that fits its sentence? And how would you notice that the code is
 # wrong?**
 #
-# - **Yes: all sixteen outputs for *apple* were on the side of their phrase.** With equal weights they were, too.
-#   But with weights from dot products the output stayed nearest to *apple* in every phrase, with equal weights in
-#   only one.
+# - **All sixteen outputs for *apple* were on the side of their phrase.** Any average may do that: equal weights did
+#   so, too. But with weights from dot products the output stayed nearest to *apple* in every phrase, with equal
+#   weights in only one.
 # - **But the weights follow similarity.** In the sentence of the course, *it* hardly looked at *bank*. In lesson 2
 #   each word gets a separate vector that says what it looks for.
 # - **Order does not count, and there are no parameters.** Shuffled words got the same outputs, up to rounding;
 #   [lesson 6](../06_positions/06_positions.ipynb) adds positions. Training can only change the vectors that
 #   self-attention gets.
 # - **A picture showed that the code was wrong.** It raised no error, and trained to nearly the same score as the
-#   right code. But some of its outputs were outside the hull of the inputs, where no average can be.
+#   right code. But some of its outputs were outside the hull of the inputs. Outside means wrong; inside does not mean
+#   right.
 #
 # **Three questions to think about**
 #
@@ -852,24 +853,24 @@ ladder.show()
 # </details>
 # <details><summary>3. Could softmax be left out, and the scores used as weights?</summary>
 #
-# Then y = x xᵀ x. The outputs are no longer averages: weights may be negative, and their sum may be any number. Without
-# the softmax the product can also be computed as x (xᵀ x), which costs t·e² instead of t²·e. Linear attention uses this
-# order of computation (A. Katharopoulos et al., [Transformers are RNNs: fast autoregressive transformers with linear
-# attention](https://arxiv.org/abs/2006.16236), *ICML* 2020).
+# Then y = x xᵀ x. The outputs are no longer averages: weights may be negative, and their sum may be any number.
+# Without the softmax the product can also be computed as x (xᵀ x), which costs t·e² instead of t²·e. Linear attention
+# uses this order of computation (A. Katharopoulos et al., [Transformers are RNNs: fast autoregressive transformers
+# with linear attention](https://arxiv.org/abs/2006.16236), *ICML* 2020).
 #
 # </details>
 #
 # **Further reading**
 #
-# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and 7
-#   follow its order. The film recommender, the plain dot product before any learned matrices, and the view of
+# - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and
+#   7 follow its order. The film recommender, the plain dot product before any learned matrices, and the view of
 #   self-attention as an operation on sets come from there.
 # - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
 #   2009](https://doi.org/10.1109/MC.2009.263): figure 3 shows vectors learned from real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,
 #   2014](https://papers.nips.cc/paper/5477-neural-word-embedding-as-implicit-matrix-factorization): the skip-gram
 #   model of word2vec, with negative sampling, implicitly factorises a similar table.
-# - [Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762), section 3.2: the operation of
-#   this lesson, with the parts that the next three lessons add.
+# - [Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762), section 3.2: the operation
+#   of this lesson, with the parts that the next three lessons add.
 #
 # **Next:** [lesson 2, *Queries, keys, values*](../02_queries_keys_values/02_queries_keys_values.ipynb)

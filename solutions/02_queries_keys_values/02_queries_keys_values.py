@@ -10,9 +10,9 @@
 # *Three roles for every vector*
 #
 # *The boat could not reach the bank because it was too muddy.* In lesson 1, *bank* gave itself the most weight, and
-# hardly any to *muddy*, the word that says what kind of bank it is. Each word had one vector for three jobs: it looks,
-# it is looked at, and it is averaged into the outputs. (Position $i$ *looks at* position $j$ when the weight $w_{ij}$
-# is large.) **What does a word gain when each job has a vector of its own?**
+# hardly any to *muddy*, the word that says what kind of bank it is. Each word had one vector for three jobs: it
+# looks, it is looked at, and it is averaged into the outputs. (Position $i$ *looks at* position $j$ when the weight
+# $w_{ij}$ is large.) **What does a word gain when each job has a vector of its own?**
 #
 # You build the attention of the [original transformer](https://arxiv.org/abs/1706.03762), without scaling (lesson 3),
 # multiple heads (lesson 4) or a mask (lesson 5).
@@ -131,8 +131,8 @@ except KeyError as missing:
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
 #
-# Every key gets some weight, so there is always an answer. Every step is differentiable, so query, keys and values can
-# be learned.
+# Every key gets some weight, so there is always an answer. Every step is differentiable, so query, keys and values
+# can be learned.
 
 # %% [markdown]
 # <div class="card">
@@ -197,8 +197,8 @@ for word in ["tuple", "float", "finally", "while"]:
     print(f"{word:>8}:", "  ".join(shares))
 
 # %% [markdown]
-# **Words are compared, and categories are returned.** The last guess is close: *block* gets 0.40, *container* 0.32.
-# Move the query, keys and values yourself:
+# **Words are compared, and categories are returned.** The last guess is a close call: *block* gets 0.40, *container*
+# 0.32. Move the query, keys and values yourself:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -221,8 +221,8 @@ show_player("lookup")
 #
 # **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Find where $\beta$ has to go, and return the weights. They must stay accurate for every $\beta$ from 0 to 10,000, even
-# where two keys match equally well or almost equally well. Rounding errors in the scores q·k cost no points.
+# Find where $\beta$ has to go, and return the weights. They must stay accurate for every $\beta$ from 0 to 10,000,
+# even where two keys match equally well or almost equally well. Rounding errors in the scores q·k cost no points.
 #
 # <details><summary>Hint 1: the ratio of two weights</summary>
 #
@@ -274,8 +274,8 @@ plt.show()
 # %% [markdown]
 # ## Three matrices make three vectors out of one
 #
-# **Queries and keys decide *who* answers, and the value decides *what* the answer is.** In self-attention each position
-# has only one vector, $x_i$. Three learned matrices make a query, a key and a value out of it:
+# **Queries and keys decide *who* answers, and the value decides *what* the answer is.** In self-attention each
+# position has only one vector, $x_i$. Three learned matrices make a query, a key and a value out of it:
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
@@ -317,8 +317,8 @@ plots.diagrams.three_roles()
 # **Exercise 3 · `attention`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
 # Fix this function. Do not scale the scores before the softmax. The weights must be right for every query, even when
-# one query has far larger scores than the others. Do not call PyTorch's `scaled_dot_product_attention` or the course's
-# `finished_attention` here.
+# one query has far larger scores than the others. Do not call PyTorch's `scaled_dot_product_attention` or the
+# course's `finished_attention` here.
 #
 # <details><summary>Hint 1: a small test</summary>
 #
@@ -370,12 +370,12 @@ print(f"output: {output.item():.2f}")
 # <details><summary>What was wrong, and how to find it</summary>
 #
 # The last axis of the queries was labelled d, that of the keys e. Both letters are missing after the arrow, so einsum
-# sums over each **separately**: it multiplies every component of the query by every component of the key. The score is
-# then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3. With the same
-# letter for both axes, `"btd,bsd->bts"`, einsum multiplies only components with the same index.
+# sums over each **separately**: it multiplies every component of the query by every component of the key. The score
+# is then the sum of the query's components times the sum of the key's. In hint 2 the scores were 1 and 3. With the
+# same letter for both axes, `"btd,bsd->bts"`, einsum multiplies only components with the same index.
 #
-# A test with numbers that you can work out by hand finds this mistake. Include vectors at right angles: their score has
-# to be 0.
+# A test with numbers that you can work out by hand finds this mistake. Include vectors at right angles: their score
+# has to be 0.
 #
 # </details>
 
@@ -443,8 +443,8 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # </details>
 # <details><summary>Hint 2: one sequence or two, in shapes</summary>
 #
-# Let e = 5, d = 3, and let x be (1, 2, 5). In `head(x, context)` with a context (1, 4, 5), q is (1, 2, 3), k and v are
-# both (1, 4, 3), and the result is (1, 2, 3). In `head(x)`, q, k and v are all (1, 2, 3). What would `head(x, x)`
+# Let e = 5, d = 3, and let x be (1, 2, 5). In `head(x, context)` with a context (1, 4, 5), q is (1, 2, 3), k and v
+# are both (1, 4, 3), and the result is (1, 2, 3). In `head(x)`, q, k and v are all (1, 2, 3). What would `head(x, x)`
 # return?
 #
 # </details>
@@ -494,8 +494,8 @@ check(SingleHeadAttention)
 # So the noun and the verb have to prefer each other. The loss is the squared distance of each output to the vector of
 # the word asked for. It says nothing about weights: training has to find out which word should look where.
 #
-# The values are the word vectors themselves. Only $W_q$ and $W_k$ are learned, with d = 2, so that queries and keys can
-# be drawn. We train with two matrices, and then with a single one that makes both.
+# The values are the word vectors themselves. Only $W_q$ and $W_k$ are learned, with d = 2, so that queries and keys
+# can be drawn. We train with two matrices, and then with a single one that makes both.
 
 # %%
 def train(shared=False, seed=0):
@@ -536,9 +536,9 @@ plt.show()
 #
 # </div>
 #
-# **In all three runs two matrices reach a loss of 0.00, and one matrix stays at 1.47 or above.** One cannot do it,
-# because either the noun or the verb gives itself at least as much weight as it gives the other. This is the obstacle,
-# not the number of parameters ([Measured further](../../site/further.md#lesson-2)).
+# **In all three runs two matrices reach a loss of 0.00, and one matrix ends at 1.47 or above.** One cannot do it,
+# because either the noun or the verb gives itself at least as much weight as it gives the other. This is the
+# obstacle, not the number of parameters ([Measured further](../../site/further.md#lesson-2)).
 #
 # If value $j$ is one-hot, with its 1 at place $j$, each output is a row of weights:
 
@@ -567,8 +567,8 @@ plt.show()
 # %% [markdown]
 # ## A word has one place as a query and another as a key
 #
-# **The place of a word among the queries says what it asks for. Its place among the keys says which queries find it.**
-# With d = 2 both places can be drawn:
+# **The place of a word among the queries says what it asks for. Its place among the keys says which queries find
+# it.** With d = 2 both places can be drawn:
 
 # %%
 kinds = known_words(vocabulary)
@@ -620,8 +620,9 @@ plt.show()
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
 # The product $M = W_q W_k^\top$ has shape (e, e). It may be any matrix of rank d or less. In lesson 1, $M$ was the
-# identity. With one matrix $W$ for both roles, $M = W W^\top$ is symmetric: the score of word i with word j is that of
-# j with i. With two it need not be.
+# identity. With one matrix $W$ for both roles, $M = W W^\top$ is symmetric, and every word's score with itself is
+# $\lVert x_i W\rVert^2$. The second fact, not the symmetry, kept noun and verb apart. With two matrices neither need
+# hold.
 #
 # Now let every component of a word's vector be 0 or 1. The word *has feature f* if component f is 1. Entry [f, g] of
 # $M$ is added to the score when the word that asks has feature f and the word that is asked has feature g.
@@ -631,10 +632,10 @@ plt.show()
 #
 # **Exercise 5 · `matrices_of_rules`** &nbsp; ★★☆ · 12 minutes · 3 points
 #
-# Rule $a$ adds `strengths[a]` to the score when the word that asks has feature `asks[a]` and the word that is asked has
-# feature `asked[a]`. Return two matrices that together implement all rules, with **one column for each rule**. A
-# feature may occur in several rules. If rules share a pair of features, their strengths add up. A strength may
-# be negative.
+# Rule $a$ adds `strengths[a]` to the score when the word that asks has feature `asks[a]` and the word that is asked
+# has feature `asked[a]`. Return two matrices that together implement all rules, with **one column for each rule**. A
+# feature may occur in several rules. If rules share a pair of features, their strengths add up. A strength may be
+# negative.
 #
 # <details><summary>Hint 1: a single rule</summary>
 #
@@ -644,9 +645,9 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: two rules, with numbers</summary>
 #
-# Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3, 2).
-# The last column of their product M is 5, 4 and 0, and all other entries are 0. If your last column is 9, 9 and 0, both
-# features follow both rules: in w_q, rows 0 and 1 each have two nonzero entries where they should have one.
+# Let e be 3, and let the features 0 and 1 both look at feature 2, with the strengths 5 and 4. Both matrices are (3,
+# 2). The last column of their product M is 5, 4 and 0, and all other entries are 0. If your last column is 9, 9 and
+# 0, both features follow both rules: in w_q, rows 0 and 1 each have two nonzero entries where they should have one.
 #
 # </details>
 # </div>
@@ -696,8 +697,8 @@ plt.show()
 #
 # **Prediction · `fewest_columns`** &nbsp; 1 minute · no points
 #
-# Your matrices have four columns, one for each rule. How many columns must $W_q$ and $W_k$ have at least, so that their
-# product is the same $M$?
+# Your matrices have four columns, one for each rule. How many columns must $W_q$ and $W_k$ have at least, so that
+# their product is the same $M$?
 #
 # - **A.** One: every rule has the same strength.
 # - **B.** Two.
@@ -738,8 +739,9 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** MiniLM also scales its scores (lesson 3) and adds positions (lesson 6). Neither is done here, and
-# without scaling the rows are much too sharp. The head, in MiniLM's first block, was chosen for *bank* and *muddy*.
+# **How to read it.** MiniLM also scales its scores (lesson 3) and adds positions (lesson 6). Neither is done here,
+# and without scaling the rows are sharper than in MiniLM. The head, in MiniLM's first block, was chosen for *bank*
+# and *muddy*.
 #
 # </div>
 #
@@ -750,8 +752,8 @@ plt.show()
 # ## Your model so far
 #
 # Lesson 1's model compares the vectors themselves. Now three learned maps of width 64 make a query, a key and a value
-# out of each vector, and your `attention` does the rest. The box that hides later bytes and adds positions stays as it
-# was.
+# out of each vector, and your `attention` does the rest. The box that hides later bytes and adds positions stays as
+# it was.
 
 # %% [markdown]
 # <div class="card">
@@ -793,9 +795,9 @@ ladder.show()
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# **Learned queries, keys and values are worth about a fifth of a bit.** In our three runs, 3.53 bits per byte fall to
-# 3.32 or less. Lesson 1's model is no better than *order 1*, a table of byte pairs; this one beats it. The samples
-# hardly differ to the eye: only short words come out whole.
+# **Learned queries, keys and values together are worth about a fifth of a bit.** In our three runs, 3.53 bits per
+# byte fall to 3.32 or less. Lesson 1's model is no better than *order 1*, a table of byte pairs; this one beats it.
+# The samples hardly differ to the eye: only short words come out whole.
 
 # %% [markdown]
 # ## What you can do now
@@ -806,7 +808,8 @@ check.prediction("second_rung", second_rung)
 #   one head of MiniLM, *bank* and *muddy* do.
 # - **Training can find such preferences.** Two matrices learned the questions of the phrases in all three runs, one
 #   matrix in none.
-# - **What it hands over need not be what it is found by.** The soft dictionary compared words and returned categories.
+# - **What it hands over need not be what it is found by.** The soft dictionary compared words and returned
+#   categories.
 # - **The language model predicts better:** at 3.32 bits per byte or less in three runs, against 3.53 in lesson 1.
 #   Which of the three learned maps brings the gain was not tested.
 #
@@ -824,8 +827,8 @@ check.prediction("second_rung", second_rung)
 # W_q?</summary>
 #
 # No output changes, because the scores depend only on the product $W_q W_k^\top$. More generally, replacing $W_q$ by
-# $W_q A$ and $W_k$ by $W_k (A^{-1})^\top$ leaves the product unchanged, for every invertible (d, d) matrix A. A single
-# number in W_q therefore has no meaning by itself, and neither do the axes on which we drew queries and keys.
+# $W_q A$ and $W_k$ by $W_k (A^{-1})^\top$ leaves the product unchanged, for every invertible (d, d) matrix A. A
+# single number in W_q therefore has no meaning by itself, and neither do the axes on which we drew queries and keys.
 #
 # </details>
 # <details><summary>3. Is self-attention with queries, keys and values still permutation equivariant, as in lesson
@@ -840,13 +843,13 @@ check.prediction("second_rung", second_rung)
 #
 # - [Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers): the three roles of each
 #   vector, introduced much as here.
-# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query and
-#   a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.
-# - [Miller et al., *Key-value memory networks for directly reading documents*, 2016](https://arxiv.org/abs/1606.03126),
-#   section 3: a memory whose keys and values differ.
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.2: "a query
+#   and a set of key-value pairs"; section 3.2.3 for queries from one sequence and keys from another.
+# - [Miller et al., *Key-value memory networks for directly reading documents*,
+#   2016](https://arxiv.org/abs/1606.03126), section 3: a memory whose keys and values differ.
 # - [Graves, Wayne and Danihelka, *Neural Turing machines*, 2014](https://arxiv.org/abs/1410.5401), section 3.3.1: a
 #   lookup that is sharpened by a "key strength" β.
-# - [Ramsauer et al., *Hopfield networks is all you need*, 2021](https://arxiv.org/abs/2008.02217), section 2: what such
-#   a lookup finds as β grows.
+# - [Ramsauer et al., *Hopfield networks is all you need*, 2021](https://arxiv.org/abs/2008.02217), section 2: what
+#   such a lookup finds as β grows.
 #
 # **Next:** [lesson 3, *Scaling*](../03_scaling/03_scaling.ipynb)

@@ -14,9 +14,9 @@
 # but the last see the token that they should predict. **How do you hide the future from every position, and how do
 # you know that it is hidden?**
 #
-# So far, code that you have not seen has hidden it; now you write that code. A **mask** says for each pair of
-# positions whether one may look at the other, and the forbidden attention weights become exactly zero. But zero
-# weights turn out not to be enough, so two tests look for leaks.
+# In *Your model so far*, code that you have not seen has hidden it; now you write that code. A **mask** says for each
+# pair of positions whether one may look at the other, and the forbidden attention weights become exactly zero. But
+# zero weights turn out not to be enough, so two tests look for leaks.
 #
 # | | |
 # |---|---|
@@ -47,8 +47,8 @@ check = start("05_masking")
 # %% [markdown]
 # ## A text of t + 1 tokens asks t questions
 #
-# A text is a row of token numbers. At every position, the model has read the tokens up to and including that
-# position, and predicts the next one:
+# A text is a row of token numbers. At every position, a language model should predict the next token from the tokens
+# up to and including that position:
 #
 # | | | | | | |
 # |---|---|---|---|---|---|
@@ -339,9 +339,9 @@ print("the first two unmasked weights of loop, divided by their sum, are the sam
 # </details>
 # <details><summary>Hint 2: an example with two sentences</summary>
 #
-# With t = 4 and the lengths (3, 0), the mask is True True True False for the first sentence and False False False False
-# for the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4). `unsqueeze`, or an index of
-# `None`, adds an axis of length 1.
+# With t = 4 and the lengths (3, 0), the mask is True True True False for the first sentence and False False False
+# False for the second; its shape is (2, 1, 4). Shapes (2, 1) and (4,) broadcast to (2, 4). `unsqueeze`, or an index
+# of `None`, adds an axis of length 1.
 #
 # </details>
 # </div>
@@ -461,10 +461,10 @@ check(masked_softmax)
 # late.)
 
 # %% [markdown]
-# ## Under the mask, *it* cannot see *muddy*
+# ## Under the mask, the words before *bank* lose it
 #
-# Here is a head of a published model that was trained without a mask, without and with your mask. It reads the
-# sentence of lessons 1 to 4 without positions.
+# What does your mask do to a head that was trained without one? Here is a head of a published model, without and with
+# the mask. It reads the sentence of lessons 1 to 4 without positions.
 
 # %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without a mask the column of bank is dark in nearly every row. With the causal mask everything above the diagonal is empty; the column of bank is dark only in the rows below it, and the rows above have their dark cells at the, boat and reach."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -482,9 +482,9 @@ plt.show()
 #
 # </div>
 #
-# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank*
-# cannot see it, so their weight goes to words before them or to themselves. And in any head, *it* can look back at
-# *boat* and *bank*, but not at *muddy*, the word that decides between them.
+# Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank* cannot
+# see it, so their weight goes to words before them or to themselves. Under the mask no head lets *it* see *muddy*,
+# the word that decides between *boat* and *bank*.
 
 # %% [markdown]
 # ## GPT's attention is multi-head attention with a causal mask
@@ -509,24 +509,24 @@ plt.show()
 #
 # Write the middle of the layer, from q, k and v to the output. The mask hides the future. If the argument `real` is
 # given, it is True where a token is real, and the mask also hides the padding, anywhere in a sentence. (PyTorch's
-# `key_padding_mask` uses the opposite convention: it is True at padding.) A position with nothing to see has weights of
-# 0.
+# `key_padding_mask` uses the opposite convention: it is True at padding.) A position with nothing to see has weights
+# of 0.
 #
-# Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake
-# in exercise 2 or 4 does not carry over. You may also use any function of PyTorch, in their place too, such as
-# `F.scaled_dot_product_attention`.
+# Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a
+# mistake in exercise 2 or 4 does not carry over. You may also use any function of PyTorch, in their place too, such
+# as `F.scaled_dot_product_attention`.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
-# Compute the mask and combine it with `real`, if that is given. Then compute scores (b, h, t, t), weights (b, h, t, t)
-# and averages (b, h, t, d). Put the heads side by side, (b, t, e), and call `self.unify`.
+# Compute the mask and combine it with `real`, if that is given. Then compute scores (b, h, t, t), weights (b, h, t,
+# t) and averages (b, h, t, d). Put the heads side by side, (b, t, e), and call `self.unify`.
 #
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
 # Let t = 3, and let position 0 of one sentence be padding: its `real` is (False, True, True). Combined with the
-# causal mask, the three rows of its mask are False False False, then False True False, then False True True. Position 0
-# has nothing to see, so its weights are zeros.
+# causal mask, the three rows of its mask are False False False, then False True False, then False True True. Position
+# 0 has nothing to see, so its weights are zeros.
 #
 # For all sentences this mask is (b, t, t), and the scores are (b, h, t, t): what shape must the mask have to work for
 # every head? At the end, (b, h, t, d) becomes (b, t, e), and the d components of head 0 come before those of head 1.
@@ -651,18 +651,18 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
 #
 # Use autograd to measure how much output $i$ depends on input $j$. The model may be any module or function that
-# autograd can differentiate. It treats each sequence of the batch separately, and its outputs may be wider or narrower
-# than its inputs. Loops are allowed, and so is everything in `torch.autograd`. The numbers in x must stay unchanged;
-# its `requires_grad` may change.
+# autograd can differentiate. It treats each sequence of the batch separately, and its outputs may be wider or
+# narrower than its inputs. Loops are allowed, and so is everything in `torch.autograd`. The numbers in x must stay
+# unchanged; its `requires_grad` may change.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
-# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`, a sum over the
-# batch. Its gradient has shape (b, t, e). Sequences do not mix, so each sequence's part of the gradient is the
+# Autograd differentiates **one number** with respect to everything. Take the number `y[:, i, c].sum()`, a sum over
+# the batch. Its gradient has shape (b, t, e). Sequences do not mix, so each sequence's part of the gradient is the
 # derivative of its own output. What is the largest absolute value at each position j?
 #
-# `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x; x must have `requires_grad`.
-# `retain_graph=True` keeps the graph, so that you can differentiate the next number too.
+# `torch.autograd.grad(number, x, retain_graph=True)[0]` is the gradient with respect to x; x must have
+# `requires_grad`. `retain_graph=True` keeps the graph, so that you can differentiate the next number too.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
@@ -671,11 +671,11 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # −7).
 #
 # - Output 0 has the slope 1 with respect to input 0 and 0 with respect to input 1, in both sequences.
-# - Output 1 has the slope −3 with respect to input 0. With respect to input 1 it has the slope 10 in the first sequence
-#   and −14 in the second.
+# - Output 1 has the slope −3 with respect to input 0. With respect to input 1 it has the slope 10 in the first
+#   sequence and −14 in the second.
 #
-# The map is ((1, 0), (3, 14)). With two output components there would be two such maps; in each cell, the larger value
-# counts.
+# The map is ((1, 0), (3, 14)). With two output components there would be two such maps; in each cell, the larger
+# value counts.
 #
 # </details>
 # </div>
@@ -775,7 +775,7 @@ print("sum at position 8, for each next letter:", *means)
 
 # %% [markdown]
 # It can: the loss is below log 8. In our run, the sum is close to 0 before four of the letters, and close to 1
-# before the other four. This one number narrows the choice from eight letters to about four.
+# before the other four. At this position, one number narrows the choice from eight letters to about four.
 #
 # Now test your own layer, with random weights and several heads.
 
@@ -900,7 +900,8 @@ for name, model in models.items():
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
-# In a cell of your own, make `HurriedAttention(12, 3, t_max=8)`. Compute its leak maps for inputs of several lengths t.
+# In a cell of your own, make `HurriedAttention(12, 3, t_max=8)`. Compute its leak maps for inputs of several lengths
+# t.
 #
 # </details>
 # <details><summary>Hint 2: an example with two positions</summary>
@@ -961,8 +962,8 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The dashed lines are
-# explained in [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb).
+# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The dashed lines
+# are explained in [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb).
 #
 # </div>
 #
@@ -1023,8 +1024,8 @@ for row, key in rows.items():
 # <details><summary>3. Attention is masked correctly, but the leak map still has entries above the diagonal. Where
 # would you look?</summary>
 #
-# At everything else that mixes positions: a normalisation whose mean runs over the positions, a convolution centred on
-# its position, a maximum over the positions. A layer that treats each position separately cannot leak.
+# At everything else that mixes positions: a normalisation whose mean runs over the positions, a convolution centred
+# on its position, a maximum over the positions. A layer that treats each position separately cannot leak.
 #
 # </details>
 #

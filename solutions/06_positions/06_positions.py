@@ -104,9 +104,9 @@ plots.diagrams.positions_flow()
 #
 # **Exercise 1 · `PositionEmbedding`** &nbsp; ★☆☆ · 10 minutes · 3 points
 #
-# Write a module that adds, to each vector, the learned vector for its position. Its only parameter is the weight of an
-# `nn.Embedding` called `self.table`. If a sequence is longer than t_max, raise a `ValueError` whose message names both
-# the length of the sequence and t_max.
+# Write a module that adds, to each vector, the learned vector for its position. Its only parameter is the weight of
+# an `nn.Embedding` called `self.table`. If a sequence is longer than t_max, raise a `ValueError` whose message names
+# both the length of the sequence and t_max.
 #
 # <details><summary>Hint 1: which rows</summary>
 #
@@ -164,9 +164,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # Now the two orders give two vectors, even before training: *dog* at position 0 and *dog* at position 2 are
 # different inputs.
 #
-# For longer sequences, a table is a poor start. A row learns only from sequences that reach its position, and after
-# the last row there is nothing. Could a **formula** give every position a vector, so that nearby positions get
-# similar vectors and no two are equal?
+# For longer sequences, a table is a poor start. Row 7 has nothing to do with row 8 until training relates them. A row
+# learns only from sequences that reach its position, and after the last row there is nothing. Could a **formula**
+# give every position a vector, so that nearby positions get similar vectors and no two are equal?
 
 # %% [markdown]
 # ## A formula has a vector for every position
@@ -174,9 +174,9 @@ for sentence in ("dog bites man", "man bites dog"):
 # A clock does this for moments. The fast hand tells nearby moments apart, the slow ones distant moments, and
 # together three hands identify every second of twelve hours.
 #
-# The **sinusoidal encoding** of ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) is such a
-# clock, with e/2 hands. Hand $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of
-# its angle:
+# The **sinusoidal encoding** of ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) is such
+# a clock, with e/2 hands. Hand $m$ turns by $\omega_m$ radians per position, and is written as the sine and the
+# cosine of its angle:
 #
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
@@ -195,8 +195,8 @@ for sentence in ("dog bites man", "man bites dog"):
 #
 # <details><summary>Hint 1: the angles first</summary>
 #
-# There are t · e/2 angles: position times speed. A column of positions, (t, 1), and a row of speeds, (e/2,), broadcast
-# to (t, e/2). The numbers $2m$ are `torch.arange(0, e, 2)`.
+# There are t · e/2 angles: position times speed. A column of positions, (t, 1), and a row of speeds, (e/2,),
+# broadcast to (t, e/2). The numbers $2m$ are `torch.arange(0, e, 2)`.
 #
 # </details>
 # <details><summary>Hint 2: an example with two hands</summary>
@@ -278,8 +278,8 @@ plt.show()
 #
 # <details><summary>Hint 1: where the blocks are</summary>
 #
-# There are e/2 angles $\Delta\,\omega_m$. The block of hand m fills rows and columns 2m and 2m + 1. Everything outside
-# these blocks is 0. For a distance of 0 the matrix is the identity.
+# There are e/2 angles $\Delta\,\omega_m$. The block of hand m fills rows and columns 2m and 2m + 1. Everything
+# outside these blocks is 0. For a distance of 0 the matrix is the identity.
 #
 # </details>
 # <details><summary>Hint 2: an example with two hands</summary>
@@ -289,8 +289,8 @@ plt.show()
 # $$M = \begin{bmatrix} -0.42 & -0.91 & 0 & 0 \\ 0.91 & -0.42 & 0 & 0 \\ 0 & 0 & 1.00 & -0.02 \\ 0 & 0 & 0.02 & 1.00
 # \end{bmatrix} .$$
 #
-# To fill such a matrix without a loop, look at its even rows and odd columns alone, `M[0::2, 1::2]`: this is a diagonal
-# matrix, with −0.91 and −0.02.
+# To fill such a matrix without a loop, look at its even rows and odd columns alone, `M[0::2, 1::2]`: this is a
+# diagonal matrix, with −0.91 and −0.02.
 #
 # </details>
 # </div>
@@ -423,8 +423,8 @@ for t in (64, 6000):
 #
 # <details><summary>Hint 1: a table of labels</summary>
 #
-# Call the function with the table (−3, −2, …, 3), in which every number names its own distance, and t = 3. Entry [i, j]
-# should then be i − j. What does the matrix contain instead? When you fix the code, remember that a negative index
+# Call the function with the table (−3, −2, …, 3), in which every number names its own distance, and t = 3. Entry [i,
+# j] should then be i − j. What does the matrix contain instead? When you fix the code, remember that a negative index
 # raises no error, but counts from the end.
 #
 # </details>
@@ -478,9 +478,9 @@ print("equal along each diagonal:", torch.equal(bias[1:, 1:], bias[:-1, :-1]))
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i looks at column j. Left: each diagonal holds a single number, since the bias depends on i −
-# j alone. Right: the softmax of that bias. Every word but the first gives about half to two thirds of its weight to the
-# word before it; the first word looks mostly at itself.
+# **How to read it.** Row i looks at column j. Left: each diagonal holds a single number, since the bias depends on i
+# − j alone. Right: the softmax of that bias. Every word but the first gives about half to two thirds of its weight to
+# the word before it; the first word looks mostly at itself.
 #
 # </div>
 
@@ -515,8 +515,8 @@ print("equal along each diagonal:", torch.equal(bias[1:, 1:], bias[:-1, :-1]))
 #
 # <details><summary>Hint 1: angles, and pairs</summary>
 #
-# Compute the angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` is the first
-# component of every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
+# Compute the angles as in exercise 2, (t, d/2), but with the positions that you are given. `x[..., 0::2]` is the
+# first component of every pair, `x[..., 1::2]` the second: (b, h, t, d/2) each, and (t, d/2) broadcasts to them.
 #
 # </details>
 # <details><summary>Hint 2: an example with two pairs</summary>
@@ -573,8 +573,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The same vector of width d = 16, with every pair equal to (1, 0), is shown after turning at
-# positions 0 to 6. The number at a tip is the position, and later positions are darker. Pair 0 turns by one radian per
-# position. Pairs 1 and 2 are slower.
+# positions 0 to 6. The number at a tip is the position, and later positions are darker. Pair 0 turns by one radian
+# per position. Pairs 1 and 2 are slower.
 #
 # </div>
 #
@@ -596,8 +596,8 @@ plt.show()
 #
 # **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
 # product depends on the positions, but only through i − j: along each diagonal it is constant. (That the product is
-# largest at i = j is due to this q and k.) The diagonals just above and just below the main one differ, so *before* and
-# *after* are told apart.
+# largest at i = j is due to this q and k.) The diagonals just above and just below the main one differ, so *before*
+# and *after* are told apart.
 #
 # </div>
 #
@@ -610,7 +610,7 @@ from helpers.players import show_player
 show_player("rotary")
 
 # %% [markdown]
-# ## Right at length 16 does not mean right at length 64
+# ## Trained at length 16, tested at length 64
 #
 # The head that you set by hand was right at length 64. What do *trained* models do beyond the length of training?
 #
@@ -622,9 +622,9 @@ show_player("rotary")
 # | rotary | queries and keys | none | i − j only |
 #
 # The task is that of the head: at each position of a random sequence over eight letters, name **the letter two
-# positions back**. A model has one unmasked attention layer, is trained on sequences of 16 and tested on sequences
-# of 64. (The learned table has 64 rows, but training reaches only the first 16.) Having learned only *position 9
-# looks at position 7*, and so on, is not enough at position 40. Is *two positions back* enough?
+# positions back**. A model has one unmasked attention layer, is trained on sequences of 16 and tested on sequences of
+# 64. (The learned table has 64 rows, but training reaches only the first 16.) A model that has learned only *position
+# 9 looks at position 7*, and so on, will fail at position 40. Is *two positions back* enough?
 
 # %%
 class TwoBack(nn.Module):
@@ -705,8 +705,8 @@ sinusoids_beyond = "A"
 ### END SOLUTION
 
 # %% [markdown]
-# Before the next prediction, look at what training made of the bias tables. In training no letter was ever more than 15
-# positions away: all larger distances are **new** at length 64.
+# Before the next prediction, look at what training made of the bias tables. In training no letter was ever more than
+# 15 positions away: all larger distances are **new** at length 64.
 
 # %% tags=["hide-input"]
 for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
@@ -788,15 +788,15 @@ check.prediction("relative_beyond", relative_beyond)
 #
 # <details><summary>Hint 1: which distances are new</summary>
 #
-# A table for t_max positions has the distances from −(t_max − 1) to t_max − 1. A sequence of t positions has those from
-# −(t − 1) to t − 1. How many are new on each side?
+# A table for t_max positions has the distances from −(t_max − 1) to t_max − 1. A sequence of t positions has those
+# from −(t − 1) to t − 1. How many are new on each side?
 #
 # </details>
 # <details><summary>Hint 2: an example with three positions</summary>
 #
-# Let the table be (1, 4, 2), so t_max = 2, and t = 3. New are −2 and 2: the entries in two corners of the matrix. Row 0
-# is (4, 1, ?) and row 2 is (?, 2, 4). With 0 for the question mark, the weights of row 0 are 0.94, 0.05 and 0.02: the
-# last is too large. With −5 they are 0.95, 0.05 and 0.0001. Would −5 still do for the table (−9, −6, −8)?
+# Let the table be (1, 4, 2), so t_max = 2, and t = 3. New are −2 and 2: the entries in two corners of the matrix. Row
+# 0 is (4, 1, ?) and row 2 is (?, 2, 4). With 0 for the question mark, the weights of row 0 are 0.94, 0.05 and 0.02:
+# the last is too large. With −5 they are 0.95, 0.05 and 0.0001. Would −5 still do for the table (−9, −6, −8)?
 #
 # </details>
 # </div>
@@ -857,8 +857,8 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The dashed lines are
-# explained in [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb).
+# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The dashed lines
+# are explained in [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb).
 #
 # </div>
 #
@@ -928,7 +928,7 @@ for name, weights in zip(("without", "with"), maps):
 #   answers were right at most, although a head with sinusoids, set by hand, made no mistake.
 # - **The relative bias failed from the first positions on, and could be repaired.** Your bias for the new distances
 #   raised the accuracy from about 0.40 to 0.98.
-# - **Rotary encoding made next to no errors in two runs.** In the third, its accuracy beyond position 15 was 0.80.
+# - **Rotary encoding made next to no errors in two runs.** In the other, its accuracy beyond position 15 was 0.80.
 # - **Within the trained length, the methods nearly agree.** All twelve models scored 1.00 at length 16. On real
 #   text, with four heads, the methods differed by about a tenth of a bit.
 #
@@ -939,9 +939,9 @@ for name, weights in zip(("without", "with"), maps):
 # <details><summary>1. Does a stack of causal attention layers, as in lesson 5, need positions at all?</summary>
 #
 # A single causal layer does not see the order of what came before: *dog bites* and *bites dog* look the same to the
-# next word. But position i averages over i + 1 vectors, so its output can carry a trace of i for the next layer. Causal
-# language models without any position encoding can be trained, and are only somewhat worse than others ([Haviv et al.,
-# 2022](https://arxiv.org/abs/2203.16634)).
+# next word. But position i averages over i + 1 vectors, so its output can carry a trace of i for the next layer.
+# Causal language models without any position encoding can be trained, and are only somewhat worse than others ([Haviv
+# et al., 2022](https://arxiv.org/abs/2203.16634)).
 #
 # </details>
 # <details><summary>2. Rotary attention turns queries and keys. What would turning the values do?</summary>
@@ -953,10 +953,10 @@ for name, weights in zip(("without", "with"), maps):
 #
 # **Further reading**
 #
-# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.5, and table 3,
-#   row (E), where learned and sinusoidal encodings score nearly the same.
-# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 3.3: relative distances for memories
-#   from earlier segments.
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.5, and table
+#   3, row (E), where learned and sinusoidal encodings score nearly the same.
+# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 3.3: relative distances for
+#   memories from earlier segments.
 # - [Raffel et al., *Exploring the limits of transfer learning*, 2020](https://arxiv.org/abs/1910.10683), section 2.1:
 #   one number for each of 32 ranges of distances, and for each head.
 # - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.

@@ -158,8 +158,8 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Return $g$ for every block of a model. The loss is written for you. The parameters of the model may already hold
-# gradients in their `.grad`; such old gradients must not affect the result. You may clear or overwrite them. The result
-# is one tensor.
+# gradients in their `.grad`; such old gradients must not affect the result. You may clear or overwrite them. The
+# result is one tensor.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
@@ -170,7 +170,8 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # <details><summary>Hint 2: an example with two blocks</summary>
 #
 # Suppose that in block 0 the gradient of the weight is (3, 0) and that of the bias is (4), and in block 1 they are
-# (6, 2) and (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). Lengths do not simply add: 3 + 4 is not 5.
+# (6, 2) and (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). Lengths do not simply add: 3 + 4 is not
+# 5.
 #
 # When you call `torch.autograd.grad` several times on one loss, all calls but the last need `retain_graph=True`.
 # `torch.stack` makes one tensor of a list of tensors.
@@ -243,8 +244,8 @@ for name, tower in towers.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: from the input, at 0, to the top, at 24. Right: one value for each block; the gradient comes
-# from the right, where the loss is.
+# **How to read it.** Left: from the input, at 0, to the top, at 24. Right: one value for each block; the gradient
+# comes from the right, where the loss is.
 #
 # </div>
 
@@ -301,7 +302,7 @@ draw_by_depth({"without shortcuts": bare, "with shortcuts": with_shortcuts},
 #
 # ## Attention gathers, the network computes
 #
-# For given attention weights, attention is linear: it averages its values, and does nothing else. A simple task
+# For given attention weights, attention is linear: it averages its values, and multiplies by a matrix. A simple task
 # shows what is missing: return the distance of each component from its mean over the positions. Train four
 # attention layers with shortcuts on it. The folded cell defines `train(model, target, steps)`, with
 # [Adam](../../site/glossary.md#adam) and fresh random sequences.
@@ -394,7 +395,8 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# Train your network, first alone, then on top of the same four untrained attention layers:
+# Train your network, first alone, then on top of four attention layers that start from the same weights as before;
+# all layers are trained:
 
 # %%
 for name, layers in {"one network": [], "attention and one network": four_layers()}.items():
@@ -463,14 +465,15 @@ draw_by_depth(towers, {"size": "The vectors grow",
 #
 # <details><summary>Hint 1: line by line</summary>
 #
-# Write the pieces of the formula on the left (μ, σ², the denominator, γ and b) and the code for each on the right. The
-# code leaves some pieces to functions of PyTorch. What do these functions compute, according to their documentation?
+# Write the pieces of the formula on the left (μ, σ², the denominator, γ and b) and the code for each on the right.
+# The code leaves some pieces to functions of PyTorch. What do these functions compute, according to their
+# documentation?
 #
 # </details>
 # <details><summary>Hint 2: two small experiments</summary>
 #
-# Compute the norm of the vector (0, 2) by hand, with ε = 0. What does the code return for it? And when the variance of
-# a vector is far smaller than ε: what does the formula divide by, and what does the code?
+# Compute the norm of the vector (0, 2) by hand, with ε = 0. What does the code return for it? And when the variance
+# of a vector is far smaller than ε: what does the formula divide by, and what does the code?
 #
 # </details>
 # </div>
@@ -517,8 +520,8 @@ for name, sample in samples.items():
 #
 # `x.std()` divides the sum of squares by e − 1 instead of e, as one does to *estimate* a variance from a sample. So
 # every output is multiplied by √((e − 1)/e). And ε was added outside the root instead of under it. For very small
-# vectors the correct divisor, √(σ² + ε), is about √ε, so the result stays small; σ + ε is far smaller, so the result is
-# far too large ([Measured further](../../site/further.md#lesson-7) has the numbers).
+# vectors the correct divisor, √(σ² + ε), is about √ε, so the result stays small; σ + ε is far smaller, so the result
+# is far too large ([Measured further](../../site/further.md#lesson-7) has the numbers).
 #
 # A model trained with such a norm can adapt to it. But with the correct norm, the same weights compute something
 # slightly different in every layer, and no error is raised.
@@ -548,8 +551,8 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{ff}(x)\big) .$$
 #
 # **Pre-norm** (GPT-2 and most models since; [Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), section
-# 2.3): normalise what goes *into* a layer, and leave the shortcut alone:
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
+# section 2.3): normalise what goes *into* a layer, and leave the shortcut alone:
 #
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
@@ -578,7 +581,8 @@ plots.diagrams.block_norms()
 #
 # <details><summary>Hint 1: four lines</summary>
 #
-# Each order takes two lines, one for each layer and its shortcut. The second line starts from the result of the first.
+# Each order takes two lines, one for each layer and its shortcut. The second line starts from the result of the
+# first.
 #
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
@@ -724,9 +728,9 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 #
 # **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. Each has
-# weights of its own, which may start from the same numbers. All blocks get the same mask. With post-norm there is no
-# final norm, and no parameter for one.
+# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. Each
+# has weights of its own, which may start from the same numbers. All blocks get the same mask. With post-norm there is
+# no final norm, and no parameter for one.
 #
 # <details><summary>Hint 1: a list that PyTorch can see</summary>
 #
@@ -792,8 +796,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 #
 # **Exercise 6 · `ablated`** &nbsp; ★★★ · 18 minutes · 6 points
 #
-# Return the given block without one piece. What you return is called like the block, with x alone or with x and a mask;
-# it may be a function or a module, and there are several good designs.
+# Return the given block without one piece. What you return is called like the block, with x alone or with x and a
+# mask; it may be a function or a module, and there are several good designs.
 #
 # | `piece` | what changes |
 # |---|---|
@@ -802,15 +806,16 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # | `"shortcuts"` | nothing is added to x: both sums are the layer's output alone |
 # | `"norms"` | both norms pass their input on unchanged |
 #
-# All else stays as in exercise 4, in the block's own order, `block.pre_norm`: post-norm without attention still applies
-# both norms. Leave the given block unchanged: it will be used again. The remaining pieces are the block's own:
-# gradients reach them, and when their weights change later, the result does, too. The block comes without dropout.
+# All else stays as in exercise 4, in the block's own order, `block.pre_norm`: post-norm without attention still
+# applies both norms. Leave the given block unchanged: it will be used again. The remaining pieces are the block's
+# own: gradients reach them, and when their weights change later, the result does, too. The block comes without
+# dropout.
 #
 # <details><summary>Hint 1: the four lines, again</summary>
 #
 # Write down the two lines of each order, and mark in them what changes for each piece. A function that is defined
-# inside `ablated` and returned remembers `block` and `piece`. A copy made by `copy.deepcopy` has weights of its own; a
-# copy made by `copy.copy` still shares with the block the table in which a module keeps its layers.
+# inside `ablated` and returned remembers `block` and `piece`. A copy made by `copy.deepcopy` has weights of its own;
+# a copy made by `copy.copy` still shares with the block the table in which a module keeps its layers.
 #
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
@@ -818,8 +823,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # Let x be (1, 3) and the order pre-norm. The attention doubles its input, the network adds 1 to each component, the
 # norms subtract the mean.
 #
-# - The whole block: the norm is (−1, 1), doubled (−2, 2), the sum (−1, 5). Its norm is (−3, 3), plus 1 is (−2, 4), and
-#   the result (−3, 9).
+# - The whole block: the norm is (−1, 1), doubled (−2, 2), the sum (−1, 5). Its norm is (−3, 3), plus 1 is (−2, 4),
+#   and the result (−3, 9).
 # - Without attention the result is (1, 5), without the network (−1, 5).
 # - Without shortcuts it is (−1, 3): (−1, 1), (−2, 2), again (−2, 2), then plus 1.
 # - Without norms it is (7, 19): (2, 6), (3, 9), (4, 10), and the sum.
@@ -863,8 +868,9 @@ check(ablated)
 #
 # **Prediction · `norms_without_shortcuts`** &nbsp; 1 minute · no points
 #
-# Take 24 post-norm blocks with matrices twice as large, and ablate the shortcuts. The norms still keep every vector at
-# size 1, at any depth. After how many blocks, if ever, do all positions hold the same vector, to float32 precision?
+# Take 24 post-norm blocks with matrices twice as large, and ablate the shortcuts. The norms still keep every vector
+# at size 1, at any depth. After how many blocks, if ever, do all positions hold the same vector, to float32
+# precision?
 #
 # - **A.** Not within 24 blocks: equal positions came from vectors of the wrong size, and the norms keep the size.
 # - **B.** Near the top: the norms slow the collapse considerably.
@@ -921,9 +927,9 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. A norm treats one
 # vector at a time; it cannot separate vectors that averaging has made equal.
 #
-# **Before training, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors explode. With
-# matrices as large as these, post-norm makes the positions alike as well, only later. With pre-norm they stay apart
-# ([Measured further](../../site/further.md#lesson-7) tests why). Does the same hold in a trained language model?
+# **With matrices as large as these, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors
+# explode. Post-norm makes the positions alike as well, only later. With pre-norm they stay apart ([Measured
+# further](../../site/further.md#lesson-7) tests why). Does the same hold in a trained language model?
 
 # %% [markdown]
 # ## Your model so far
@@ -994,11 +1000,12 @@ for piece in ("shortcuts", "norms"):
     print(f"three blocks without {piece}: {bits:.2f} bits per byte after {steps:,} steps")
 
 # %% [markdown]
-# **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of
-# how frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half a
-# bit. The untrained tower foretold the first, and not the second: **what a piece is worth depends on the model
-# around it**. (One seed. Over three seeds, four blocks lose nothing without norms, and fall to order 0 without
-# shortcuts: [Measured further](../../site/further.md#lesson-9).)
+# **Without shortcuts, three blocks learn nothing from the context.** Their score is that of *order 0*, a table of how
+# frequent each byte is. Without norms they lose less than a tenth of a bit, where a single block lost half a bit. The
+# untrained tower with doubled matrices suggested the first, and not the second; with PyTorch's weights it did without
+# norms, too (fault 3). **What a piece is worth depends on the model around it.** (One seed. Over three seeds, four
+# blocks lose nothing without norms, and fall to order 0 without shortcuts: [Measured
+# further](../../site/further.md#lesson-9).)
 
 # %% [markdown]
 # ## One sentence: the word before, then what *it* may stand for
@@ -1034,7 +1041,7 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 #   trained layer gained nothing clear from its shortcut; three trained blocks without shortcuts were no better than
 #   order 0 (one seed).
 # - **The network** computes what averages cannot: attention alone was no better than a constant at the distance
-#   from a mean. It saved a single trained block a third of a bit.
+#   from a mean. Added to one trained attention layer with a shortcut and no norms, it saved a third of a bit.
 # - **Norms** kept the vectors from exploding in 24 untrained blocks with doubled matrices. They saved a single
 #   trained block half a bit, and three blocks less than a tenth (one seed).
 # - **Neither norms nor shortcuts were enough alone** in the same untrained blocks: with norms alone, all positions

@@ -53,7 +53,7 @@ check = start("19_looking_inside")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## One head looks where the answer stands
+# ## Four heads look where the answer stands
 #
 # The model follows [Elhage et al., 2021](https://transformer-circuits.pub/2021/framework/index.html): two layers of
 # attention with four heads each, no feed-forward network, rotary positions, and 64 tokens. Its text is p different
@@ -150,8 +150,8 @@ for name, pair in zip(("layer 0", "layer 1"), scores):
 previous = scores[0][0]
 
 # %% [markdown]
-# All four heads of layer 1 are induction heads, and the map shows the strongest. In layer 0 two heads look mainly
-# at the previous token. Does copying need the head of the map?
+# All four heads of layer 1 are induction heads, and the map shows the one with the highest score. In layer 0 two
+# heads look mainly at the previous token. Does copying need the head of the map?
 #
 # ## Without the head of the map, most answers stay right
 #
@@ -373,13 +373,13 @@ plots.diagrams.induction_circuit()
 # **Exercise 3 · `patched`** &nbsp; ★★★ · 11 minutes · 3.5 points
 #
 # Return the logits of the corrupted text, with the output of one head at one position taken from the clean text. All
-# other heads, and this head at all other positions, compute what the corrupted text gives them. A second call with the
-# same model must not depend on the first. `without` above shows how a model is called with a `change`.
+# other heads, and this head at all other positions, compute what the corrupted text gives them. A second call with
+# the same model must not depend on the first. `without` above shows how a model is called with a `change`.
 #
 # <details><summary>Hint 1: where the clean output comes from</summary>
 #
-# `patched` gets texts, no activations. Which call of the model meets the output that you need, and which function sees
-# it there?
+# `patched` gets texts, no activations. Which call of the model meets the output that you need, and which function
+# sees it there?
 #
 # </details>
 # <details><summary>Hint 2: which numbers</summary>
@@ -486,8 +486,8 @@ check.prediction("patch_place", patch_place)
 # <div class="figure-caption">
 #
 # **How to read it.** Each number is the share of the lost logit, over 64 pairs of texts, that comes back when that
-# head is patched at that position. Hatched cells are exactly 0: before position 10 the texts are equal, and what
-# layer 1, the last, writes elsewhere cannot reach position 34.
+# head is patched at that position. Hatched cells came out as exactly 0. What layer 1, the last, writes elsewhere
+# cannot reach position 34.
 #
 # </div>
 #
@@ -496,7 +496,7 @@ check.prediction("patch_place", patch_place)
 # brings back next to nothing, even at the token that was replaced. At position 34, each head of layer 1 delivers a
 # part of the answer. Their shares add up to more than 1, because the last norm is not linear.
 #
-# An output can be sufficient without being needed. Compare the two for each head and position:
+# An output can bring much back without being needed. Compare the two for each head and position:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -638,20 +638,21 @@ plots.diagrams.head_circuits()
 #
 # **Exercise 5 · `composition_scores`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return the composition score of each head of layer 1 with each head of layer 0, from the weights of whole layers. Each
-# layer has h heads of width d. Weights may be large: multiplying `reads` by a number leaves the scores as they are.
+# Return the composition score of each head of layer 1 with each head of layer 0, from the weights of whole layers.
+# Each layer has h heads of width d. Weights may be large: multiplying `reads` by a number leaves the scores as they
+# are.
 #
 # <details><summary>Hint 1: rows and columns</summary>
 #
-# `nn.Linear` stores (out, in). Head 0 owns the first d outputs of `to_keys` and `to_values`, and the first d inputs of
-# `unify`. Are these rows or columns?
+# `nn.Linear` stores (out, in). Head 0 owns the first d outputs of `to_keys` and `to_values`, and the first d inputs
+# of `unify`. Are these rows or columns?
 #
 # </details>
 # <details><summary>Hint 2: two heads of width 1</summary>
 #
-# With e = 2, let `to_values` be [[1, 0], [0, 1]], `unify` [[0, 1], [1, 0]] and `reads` [[1, 0], [1, 1]]. Head 0 writes
-# through the matrix [[0, 0], [1, 0]], so head 0 of layer 1, which reads (1, 0), has a score of 0 with it. Head 1 reads
-# (1, 1) and has 1/√2 = 0.71.
+# With e = 2, let `to_values` be [[1, 0], [0, 1]], `unify` [[0, 1], [1, 0]] and `reads` [[1, 0], [1, 1]]. Head 0
+# writes through the matrix [[0, 0], [1, 0]], so head 0 of layer 1, which reads (1, 0), has a score of 0 with it. Head
+# 1 reads (1, 1) and has 1/√2 = 0.71.
 #
 # </details>
 # </div>
@@ -849,7 +850,7 @@ print("standard deviation of the states:",
 # %% [markdown]
 # The embedding of `(` says `(` again: the table of tokens is also the output layer. After block 2 the best guesses
 # could all be names of arguments, but none has much probability. Only block 3 decides for `line`. That agrees with
-# the patches: the two heads that look at the answer are in blocks 2 and 3.
+# the patches: two heads that look at the answer are in blocks 2 and 3.
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
@@ -865,7 +866,7 @@ print("standard deviation of the states:",
 # ## A hidden state can hold more features than dimensions
 #
 # Except for the lens, all tests took **heads** as the parts. But how many things can a hidden state of e numbers
-# hold? Directions at right angles to each other are at most e.
+# hold? At most e directions can all be at right angles to each other.
 #
 # A toy of [Elhage et al., 2022](https://arxiv.org/abs/2209.10652) shows that there can be more. Five features are
 # squeezed into two dimensions, x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are

@@ -20,8 +20,8 @@
 # | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for about a minute, in five cells |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, n size of the vocabulary. What
-# every check asks is on [the page for students](../../site/students.md).
+# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, n size of the vocabulary.
+# What every check asks is on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -126,8 +126,8 @@ for name, part in parts.items():
 #
 # <details><summary>Hint 1: one row by hand</summary>
 #
-# Take the five tokens `8`, `<answer>`, `4`, `2`, `<end>`. Below each of the four losses in `nats`, write the token that
-# it is about, and the entry of `counts` that it is multiplied by.
+# Take the five tokens `8`, `<answer>`, `4`, `2`, `<end>`. Below each of the four losses in `nats`, write the token
+# that it is about, and the entry of `counts` that it is multiplied by.
 #
 # </details>
 # <details><summary>Hint 2: what the model never learns</summary>
@@ -241,8 +241,8 @@ print("answers only, exact with greedy decoding:", greedy("answer"), "by seed")
 #
 # <details><summary>Hint 1: two dialogues by hand</summary>
 #
-# Write down the mask of two dialogues of 2 and 3 tokens. Which numbers, one for each place, would tell you whether two
-# places are in the same dialogue?
+# Write down the mask of two dialogues of 2 and 3 tokens. Which numbers, one for each place, would tell you whether
+# two places are in the same dialogue?
 #
 # </details>
 # <details><summary>Hint 2: where a dialogue starts</summary>
@@ -307,8 +307,8 @@ print(f"packed or alone, largest difference of a logit: {largest:.5f}")
 # </details>
 # <details><summary>Hint 2: which entry</summary>
 #
-# Of the n log-probabilities at a position only one counts: that of the token which is really next. Which function picks
-# one entry of the last axis for each position?
+# Of the n log-probabilities at a position only one counts: that of the token which is really next. Which function
+# picks one entry of the last axis for each position?
 #
 # </details>
 # </div>
@@ -344,8 +344,8 @@ check(answer_log_probability)
 #
 # **Exercise 4 · `preference_loss`** &nbsp; ★★★ · 9 minutes · 4 points
 #
-# Write the loss of DPO, as a mean over the pairs. You get four vectors of log-probabilities of whole answers. They may
-# be hundreds apart, and then loss and gradient still have to be finite.
+# Write the loss of DPO, as a mean over the pairs. You get four vectors of log-probabilities of whole answers. They
+# may be hundreds apart, and then loss and gradient still have to be finite.
 #
 # <details><summary>Hint 1: logarithms are given</summary>
 #
@@ -456,9 +456,9 @@ plt.show()
 # </div>
 #
 # **DPO removes most of the hedging:** in the run above it falls from 27 % to 10 %. But the control does the same
-# without any rejected answer. On average it even ends ahead in exact match. So here the judge's selection is
-# enough: the chosen answers are perfect, and perfect answers can be imitated. Preferences are meant for cases where
-# no perfect answer is at hand; this lesson does not test one.
+# without any rejected answer. Its mean exact match is higher, but with three seeds the order is not settled. So here
+# the judge's selection is enough: the chosen answers are perfect, and perfect answers can be imitated. Preferences
+# are meant for cases where no perfect answer is at hand; this lesson does not test one.
 #
 # The judge was a program. Does it need pairs?
 #
@@ -472,8 +472,9 @@ plt.show()
 #
 # **Exercise 5 · `exact_match`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
-# Return 1 for each answer that is exactly the right one and ends, else 0, as float32. What follows the first `end` in a
-# row does not count. An answer that never ends earns 0, and so does one whose right answer does not fit into the row.
+# Return 1 for each answer that is exactly the right one and ends, else 0, as float32. What follows the first `end` in
+# a row does not count. An answer that never ends earns 0, and so does one whose right answer does not fit into the
+# row.
 #
 # No right answer contains `end`.
 #
@@ -510,11 +511,11 @@ def exact_match(written, right, end):
 check(exact_match)
 
 # %% [markdown]
-# A reward has no gradient: it is the result of sampling and of a program. So a **policy gradient** makes the tokens
-# of good answers more probable, and those of bad ones less. Good means better than expected, and the **advantage**
-# says by how much. In group-relative policy optimisation (GRPO), what is expected comes from the model itself: it
-# answers each question several times, and each answer is compared with its group ([Shao et al.,
-# 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+# A reward has no gradient: it is the result of sampling and of a program. A **policy gradient** needs only the
+# gradient of the log-probabilities: it makes the tokens of good answers more probable, and those of bad ones less.
+# Good means better than expected, and the **advantage** says by how much. In group-relative policy optimisation
+# (GRPO), what is expected comes from the model itself: it answers each question several times, and each answer is
+# compared with its group ([Shao et al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
 # <div class="card">
@@ -594,8 +595,8 @@ check.prediction("all_right", all_right)
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
 #
-# The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never negative;
-# averaged over the model's own samples, it equals the KL divergence from the reference.
+# The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never
+# negative; averaged over the model's own samples, it equals the KL divergence from the reference.
 
 # %% [markdown]
 # <div class="card">
@@ -613,8 +614,8 @@ check.prediction("all_right", all_right)
 # </details>
 # <details><summary>Hint 2: two signs by hand</summary>
 #
-# Take ε = 0.5 and r = 2. With A = 1, the two products are 2 and $1 + ε$. With A = −1 both change sign. Which one is the
-# minimum?
+# Take ε = 0.5 and r = 2. With A = 1, the two products are 2 and $1 + ε$. With A = −1 both change sign. Which one is
+# the minimum?
 #
 # </details>
 # </div>
@@ -750,8 +751,8 @@ check.prediction("hole", hole)
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, 53 % in place
 # of 43 %, and exact match falls to 8 %. This is **reward hacking**. The strict reward in the same loop removes
-# hedging, so it is the reward that makes the difference. The reward's own curve rises; to see the fault takes a
-# second measure. In the player, take the steps yourself, with each reward.
+# hedging, so it is the reward that makes the difference. The reward's own curve rises; the fault shows in a second
+# measure, exact match. In the player, take the steps yourself, with each reward.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -761,9 +762,10 @@ show_player("policy")
 # %% [markdown]
 # ## What you can do now
 #
-# **Which loss teaches a model to answer with the right number, and nothing else?** In sampled answers it took two:
-# demonstrations taught most of the adding, and then a judge of exact answers removed hedging. Even so, fewer than
-# half of the answers were exact in this run.
+# **Which loss teaches a model to answer with the right number, and nothing else?** No loss did it alone on these
+# demonstrations. They taught most of the adding, and a judge removed the hedging, whether by DPO, by a reward, or by
+# choosing what to imitate. Even so, fewer than half of the sampled answers were exact in this run. With greedy
+# decoding, further demonstrations did best.
 #
 # | the loss looks at | exact | hedged | sum named |
 # |---|---|---|---|
@@ -787,8 +789,8 @@ show_player("policy")
 #
 # <details><summary>1. Why does DPO need a reference, and what would the loss do without it?</summary>
 #
-# Without it, only the difference of the two log-probabilities counts, whatever it was at the start. With it, β sets the
-# price of moving away from where the model began.
+# Without it, only the difference of the two log-probabilities counts, whatever it was at the start. With it, β sets
+# the price of moving away from where the model began.
 #
 # </details>
 # <details><summary>2. Would the KL penalty have closed the hole?</summary>
@@ -800,15 +802,15 @@ show_player("policy")
 #
 # **Further reading**
 #
-# - **[Shao et al., *DeepSeekMath*, 2024](https://arxiv.org/abs/2402.03300)**, section 4.1: advantages from groups; section
-#   5.2 sees all three of this lesson's losses as one.
+# - **[Shao et al., *DeepSeekMath*, 2024](https://arxiv.org/abs/2402.03300)**, section 4.1: advantages from groups;
+#   section 5.2 sees all three of this lesson's losses as one.
 # - [Ouyang et al., *Training language models to follow instructions with human feedback*,
 #   2022](https://arxiv.org/abs/2203.02155), section 3: demonstrations, comparisons, and a reward model, where this
 #   lesson uses DPO.
 # - [Rafailov et al., *Direct preference optimization*, 2023](https://arxiv.org/abs/2305.18290), section 4: why the
 #   reference appears in the loss.
-# - [Liu et al., *Understanding R1-Zero-like training*, 2025](https://arxiv.org/abs/2503.20783): what the division by the
-#   deviation, and by the length, does to GRPO.
+# - [Liu et al., *Understanding R1-Zero-like training*, 2025](https://arxiv.org/abs/2503.20783): what the division by
+#   the deviation, and by the length, does to GRPO.
 #
 # The answers have become better. Can they become cheaper?
 #

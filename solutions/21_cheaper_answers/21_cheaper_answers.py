@@ -13,9 +13,9 @@
 # delivers 100 GB a second then allows at most about 6 tokens a second, however fast the processor is. **What makes
 # an answer cheaper, and does the text stay the same?**
 #
-# This lesson has three ways, for a single text. **Quantisation** stores each weight in fewer bits, and changes the
-# model. A smaller **cache** leaves less to read beside the weights. **Speculative decoding** reads the weights less
-# often, and a short proof shows that the distribution of the text stays the same.
+# This lesson has three ways that help even when only one text is written. **Quantisation** stores each weight in
+# fewer bits, and changes the model. A smaller **cache** leaves less to read beside the weights. **Speculative
+# decoding** reads the weights less often, and a short proof shows that the distribution of the text stays the same.
 #
 # | | |
 # |---|---|
@@ -55,11 +55,11 @@ check = start("21_cheaper_answers")
 # %% [markdown]
 # ## With one scale for a matrix, 3 bits spoil the model
 #
-# The pocket GPT-2 of lesson 12 was trained on modules of Python's standard library. We measure it on others, in
-# [bits per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one number, its
-# **scale**, and rounds to whole numbers: with 4 bits, from −7 to 7. Times the scale, these replace the weights.
-# Only the matrices of the blocks are rounded. The cell also prints [greedy](../../site/glossary.md#greedy-decoding)
-# continuations of one prompt.
+# The pocket GPT-2 of lesson 12 was trained on modules of Python's standard library. We measure it on others, in [bits
+# per byte](../../site/glossary.md#bits-per-byte). The simplest rounding divides a matrix by one number, its
+# **scale**, and rounds to whole numbers: with 4 bits, from −7 to 7. Each weight is replaced by its whole number times
+# the scale. Only the matrices of the blocks are rounded. The cell also prints
+# [greedy](../../site/glossary.md#greedy-decoding) continuations of one prompt.
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
@@ -154,8 +154,8 @@ check(quantize)
 # **Exercise 2 · `pack_nibbles`** &nbsp; ★★☆ · 6 minutes · 3 points
 #
 # Put two 4-bit integers, from −8 to 7, into each byte: numbers 0 and 1 of a row into the first, 2 and 3 into the
-# second, and so on. (`quantize` never gives −8, but four bits can hold it.) The first of a pair goes into the low half.
-# Negative numbers are in two's complement: −1 is 1111. A row has an even length, which may be 0.
+# second, and so on. (`quantize` never gives −8, but four bits can hold it.) The first of a pair goes into the low
+# half. Negative numbers are in two's complement: −1 is 1111. A row has an even length, which may be 0.
 #
 # <details><summary>Hint 1: what a byte of −3 looks like</summary>
 #
@@ -186,8 +186,8 @@ check(pack_nibbles)
 # %% [markdown]
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
-# Keras shifted nibbles as int8. The low half of a negative number is 8 to 15, and 16 times that does not fit: on a TPU
-# the weights came out corrupted ([pull request 22338](https://github.com/keras-team/keras/pull/22338)).
+# Keras shifted nibbles as int8. The low half of a negative number is 8 to 15, and 16 times that does not fit: on a
+# TPU the weights came out corrupted ([pull request 22338](https://github.com/keras-team/keras/pull/22338)).
 #
 # </details>
 
@@ -252,14 +252,14 @@ print(f"as float32: {matrix_bytes(pocket, 32) / 1000:,.0f} kB, {coarse[32]:.3f}"
 #
 # <details><summary>Hint 1: where there is room</summary>
 #
-# Each product is up to 127 · 127, and a matrix product of int8 tensors stays int8. Which type has room for the sums? In
-# float32 whole numbers are exact up to $2^{24}$.
+# Each product is up to 127 · 127, and a matrix product of int8 tensors stays int8. Which type has room for the sums?
+# In float32 whole numbers are exact up to $2^{24}$.
 #
 # </details>
 # <details><summary>Hint 2: shapes</summary>
 #
-# The scales of x are (..., 1), those of the weights (o, 1), and the sums (..., o). Which of the two does not broadcast
-# along the last axis of the sums as it is?
+# The scales of x are (..., 1), those of the weights (o, 1), and the sums (..., o). Which of the two does not
+# broadcast along the last axis of the sums as it is?
 #
 # </details>
 # </div>
@@ -349,7 +349,8 @@ check.prediction("lost_features", lost_features)
 # </details>
 # <details><summary>Hint 2: zeros instead of fewer columns</summary>
 #
-# A feature that is 0 adds nothing to a product and never sets a scale. Which of the two tensors need zeros, and where?
+# A feature that is 0 adds nothing to a product and never sets a scale. Which of the two tensors need zeros, and
+# where?
 #
 # </details>
 # </div>
@@ -467,9 +468,9 @@ for name, (groups, kept, bits) in kinds.items():
 # %% [markdown]
 # ## Checked drafts leave the distribution as it is
 #
-# So far each pass became cheaper. Can there be fewer? A pass over five positions reads the weights once, like a
-# pass over one. But the tokens must be known. So a cheap **draft model** guesses k tokens, and the large model
-# checks them all in one pass.
+# So far a pass reads fewer bytes. Can there be fewer? A pass over five positions reads the weights once, like a pass
+# over one. But a pass can only read tokens that are already written, and these are not. So a cheap **draft model**
+# guesses k tokens, and the large model checks them all in one pass.
 
 # %%
 plots.diagrams.speculative_round()
@@ -562,9 +563,9 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
 #
 # </div>
 #
-# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept is
-# the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common.
-# In the player, make the draft worse and draw:
+# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept
+# is the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in
+# common. In the player, make the draft worse and draw:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -759,7 +760,7 @@ for name, (draft, c) in costs.items():
     print(f"{name:>35}  {c:4.2f}  {tokens:15.1f}  {(1 + 4 * c) / tokens:15.2f}")
 
 # %% [markdown]
-# **A draft pays only if a token costs less than 1.** By this count the best draft is a loss on this CPU: with k = 4
+# **A draft pays only if a token costs less than 1.** By this count the best draft is a loss in this count: with k = 4
 # a round costs 5 passes and writes 4.1 tokens. If only the reading of the blocks' weights took time, it would pay.
 # Prompt lookup saves the fewest passes and pays, because it is counted as free. [Measured
 # further](../../site/further.md#lesson-21) has it at lower temperatures, and `make bench` in seconds.
@@ -767,8 +768,9 @@ for name, (draft, c) in costs.items():
 # %% [markdown]
 # ## What you can do now
 #
-# **What makes an answer cheaper, and does the text stay the same?** Fewer bits make a pass cheaper, and change the
-# model. A draft makes passes fewer: with the same seed the text was another, but its distribution is the model's.
+# **What makes an answer cheaper, and does the text stay the same?** Fewer bits leave less to read in a pass, and
+# change the model. A draft makes passes fewer: with the same seed the text was another, but its distribution is the
+# model's.
 #
 # - **Weights of 4 bits need more than one scale.** A scale for each row lowered their loss from 1.501 to 1.315;
 #   unrounded it is 1.259. With 8 bits one scale raised it only to 1.260.
