@@ -336,7 +336,7 @@ def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, wi
     write(browser, "\n" * 60)
     assert browser.evaluate(box.format("offsetHeight")) < 4 * short
     browser.click(CLEAR)
-    assert browser.evaluate(box.format("offsetHeight")) == short
+    browser.wait_for(f"{box.format('offsetHeight')} === {short}")
     assert browser.evaluate("document.querySelector('.live .text').nextElementSibling.className") == "tokens"
 
 
