@@ -532,4 +532,4 @@ def test_what_is_said_of_known_mistakes_without_their_names_is_so(name):
                     )
                     assert holds, f"{exercise.name}, {mistake.slug}, {aspect.name}: {sentence}"
                     read += claims
-    assert read > 0, "no sentence was compared"
+    assert read > 10

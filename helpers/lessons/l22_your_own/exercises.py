@@ -66,15 +66,7 @@ decoder = exercise(
         "with as many positions as texts": decoder_inputs(3, 3, 6, 3, 1),
     },
     larger=long_text,
-    aspects=(
-        values(
-            3,
-            axes="b t n",
-            missed="Start with no block: the logits are those of embeddings plus positions after the last norm. Then"
-            " one block and one position, where attention returns the value. Add one piece at a time.",
-        ),
-        input_left_alone(0.25),
-    ),
+    aspects=(values(3, axes="b t n"), input_left_alone(0.25)),
     by_hand=BY_HAND,
     operators=(*SOFTMAX_OPERATORS, *NORM_OPERATORS, "gelu", "embedding"),
 )
