@@ -31,6 +31,7 @@ from torch import nn
 from helpers import plots, rungs
 from helpers.course import VALIDATING
 from helpers.data.datasets import generator_text
+from helpers.data.open_texts import added_bits
 from helpers.data.recorded import recorded
 from helpers.device import device
 from helpers.parts.attention import attention
@@ -370,11 +371,6 @@ def references(name: str = MANUAL) -> dict[str, float]:
     packers = {"gzip": lambda data: gzip.compress(data, 9), "xz": lambda data: lzma.compress(data, preset=9)}
     added = {packer: added_bits(pack, _whole(name), len(train)) for packer, pack in packers.items()}
     return counted_bits(train, held_out) | added
-
-
-def added_bits(pack: Callable[[bytes], bytes], whole: bytes, cut: int) -> float:
-    """Bits that the bytes from `cut` on add to a packed text, per byte of them."""
-    return 8 * (len(pack(whole)) - len(pack(whole[:cut]))) / (len(whole) - cut)
 
 
 def counted_bits(train: torch.Tensor, held_out: torch.Tensor) -> dict[str, float]:

@@ -16,6 +16,7 @@ import lzma
 import math
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -100,17 +101,22 @@ def landmarks_of(text: bytes, like: str) -> dict[str, float]:
 
 def packers(text: bytes) -> dict[str, float]:
     """Bits per byte of this text as two programs pack it, with nothing read before."""
-    return {"gzip": 8 * len(gzip.compress(text, 9)) / len(text), "xz": 8 * _packed_by_xz(text) / len(text)}
+    packed = {"gzip": gzip.compress(text, 9), "xz": _xz(text)}
+    return {name: 8 * len(data) / len(text) for name, data in packed.items()}
 
 
 def xz_after(read: bytes, text: bytes) -> float:
     """Bits per byte that this text adds to what xz packs, where it has read another before."""
-    return 8 * (_packed_by_xz(read + text) - _packed_by_xz(read)) / len(text)
+    return added_bits(_xz, read + text, len(read))
 
 
-def _packed_by_xz(text: bytes) -> int:
-    """In how many bytes."""
-    return len(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME))
+def added_bits(pack: Callable[[bytes], bytes], whole: bytes, cut: int) -> float:
+    """Bits that the bytes from `cut` on add to a packed text, per byte of them."""
+    return 8 * (len(pack(whole)) - len(pack(whole[:cut]))) / (len(whole) - cut)
+
+
+def _xz(text: bytes) -> bytes:
+    return lzma.compress(text, preset=9 | lzma.PRESET_EXTREME)
 
 
 def order_0(text: bytes) -> float:

@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.data.datasets import generator_text
+from helpers.data.open_texts import added_bits
 from helpers.device import device
-from helpers.ladder import added_bits, counted_bits
+from helpers.ladder import counted_bits
 from helpers.parts.evaluating import evaluating
 from helpers.parts.generator import CharTransformer, bits_per_byte, generate, sample_batch
 from helpers.training.common import COSINE, REAL, Optimiser, Rates, initialise, next_token_loss, precision
