@@ -37,10 +37,10 @@ SCRIPTS = {
     "mask": (*IN_A_PLANE, "mask.js"),
     "rotary": ("numbers.js", "rotary.js"),
     "depth": ("numbers.js", "depth.js"),
-    "next-byte": ("numbers.js", "next-byte.js"),
+    "next-byte": ("numbers.js", "chance.js", "next-byte.js"),
     "translator": ("numbers.js", "translator.js"),
     "policy": ("numbers.js", "policy.js"),
-    "draft": ("numbers.js", "draft.js"),
+    "draft": ("numbers.js", "chance.js", "draft.js"),
     "patch": ("numbers.js", "patch.js"),
 }
 CONTROLS = '<div class="by-hand-controls">'

@@ -16,16 +16,6 @@ byHand.player("draft", (figure, { p, start, at, each, seed }) => {
   const last = p.length - 1;
   let draws = 0;
 
-  /* Numbers from 0 to 1, the same for each seed: mulberry32. */
-  function* chance(state) {
-    for (;;) {
-      state = (state + 0x6d2b79f5) | 0;
-      let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-      mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-      yield ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-    }
-  }
-
   function draftAt(place) {
     const uniform = 1 / p.length;
     if (place <= 1) return p.map((share) => (1 - place) * share + place * uniform);
@@ -53,7 +43,7 @@ byHand.player("draft", (figure, { p, start, at, each, seed }) => {
 
   /* How often each token comes out, and how many drafted tokens are kept. */
   function drawn(q, keep, rest) {
-    const [random, counts] = [chance(seed), p.map(() => 0)];
+    const [random, counts] = [byHand.chance(seed), p.map(() => 0)];
     const next = () => random.next().value;
     let kept = 0;
     for (let n = 0; n < draws; n++) {

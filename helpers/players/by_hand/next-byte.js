@@ -12,16 +12,6 @@ byHand.player("next-byte", (figure, { contexts, draws }) => {
     byte === 32 ? "␣" : byte === 10 ? "¶" : byte > 32 && byte < 127 ? String.fromCharCode(byte) : "·";
   let seed = 1;
 
-  /* Numbers from 0 to 1, the same for each seed: mulberry32. */
-  function* chance(state) {
-    for (;;) {
-      state = (state + 0x6d2b79f5) | 0;
-      let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-      mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-      yield ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-    }
-  }
-
   /* The probabilities at a temperature; at 0 the most probable byte has everything. */
   function heated(logits, temperature) {
     if (temperature > 0) return byHand.softmax(logits.map((logit) => logit / temperature));
@@ -39,7 +29,7 @@ byHand.player("next-byte", (figure, { contexts, draws }) => {
   }
 
   function drawn(shares, ranked) {
-    const random = chance(seed);
+    const random = byHand.chance(seed);
     return Array.from({ length: draws }, () => {
       let rest = random.next().value;
       return ranked.find((byte) => (rest -= shares[byte]) < 0) ?? ranked[0];
