@@ -114,13 +114,14 @@ class Memory(nn.Module):
         y, _ = chunked_attention(q, k, v, log_g if self.gate else torch.zeros_like(log_g), 32)
         return self.to_logits(self.norm(y[:, 0]))
 
-def share_right(gate, seed, steps=200):
+def share_right(make, draw, seed, steps=200):
+    """The share of right answers after a training. make: a model; draw: its inputs, and answers or -100."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    model = Memory(gate)
+    model = make()
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
     for step in range(shortened(steps)):
-        *given, answers = programs(32, generator)
+        *given, answers = draw(32, generator)
         loss = F.cross_entropy(model(*given).flatten(0, 1), answers.flatten())
         optimiser.zero_grad()
         loss.backward()
@@ -128,11 +129,12 @@ def share_right(gate, seed, steps=200):
         optimiser.param_groups[0]["lr"] = 0.02 * min(1, (step + 1) / 20, 2 * (1 - step / steps) + 0.02)
         optimiser.step()
     with torch.no_grad():
-        *given, answers = programs(500, torch.Generator().manual_seed(99))
-        return (model(*given).argmax(-1) == answers).float().mean().item()
+        *given, answers = draw(500, torch.Generator().manual_seed(99))
+        return (model(*given).argmax(-1) == answers)[answers >= 0].float().mean().item()
 
 for gate, name in ((False, "without a gate"), (True, "with a gate")):
-    print(f"{name:>14}: " + ", ".join(f"{share_right(gate, seed):.2f}" for seed in range(3)) + " right, by seed")
+    shares = [share_right(lambda gate=gate: Memory(gate), programs, seed) for seed in range(3)]
+    print(f"{name:>14}: " + ", ".join(f"{share:.2f}" for share in shares) + " right, by seed")
 
 # %% [markdown]
 # ## More memory, more right answers
@@ -178,26 +180,12 @@ class SmallMemory(nn.Module):
             y, _ = chunked_attention(q, k, v, log_g, 32)
         return self.to_logits(self.norm(y[:, 0]))
 
-def share_with_memory(kind, d, seed, steps=200):
-    torch.manual_seed(seed)
-    generator = torch.Generator().manual_seed(seed)
-    model = SmallMemory(kind, d)
-    optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
-    for step in range(shortened(steps)):
-        *given, answers = changing_programs(32, generator)
-        loss = F.cross_entropy(model(*given).flatten(0, 1), answers.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.param_groups[0]["lr"] = 0.02 * min(1, (step + 1) / 20, 2 * (1 - step / steps) + 0.02)
-        optimiser.step()
-    with torch.no_grad():
-        *given, answers = changing_programs(500, torch.Generator().manual_seed(99))
-        return (model(*given).argmax(-1) == answers)[answers >= 0].float().mean().item()
-
 print("numbers kept      " + "".join(f"{d * d:>8,}" for d in (8, 16, 32)) + "   (right answers, mean of three seeds)")
 for kind in ("window", "state, no gate", "state, gate"):
-    shares = [sum(share_with_memory(kind, d, seed) for seed in range(3)) / 3 for d in (8, 16, 32)]
+    shares = []
+    for d in (8, 16, 32):
+        make = lambda kind=kind, d=d: SmallMemory(kind, d)
+        shares.append(sum(share_right(make, changing_programs, seed) for seed in range(3)) / 3)
     print(f"{kind:>17} " + "".join(f"{share:>8.2f}" for share in shares))
 
 # %% [markdown]

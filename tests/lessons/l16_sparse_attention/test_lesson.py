@@ -158,7 +158,7 @@ def test_a_state_is_as_large_as_the_cache_of_64_positions():
 
 
 def test_more_memory_gives_more_right_answers():
-    rows = re.findall(r"(\d\.\d\d) +(\d\.\d\d) +(\d\.\d\d)$", further("def share_with_memory"), re.M)
+    rows = re.findall(r"(\d\.\d\d) +(\d\.\d\d) +(\d\.\d\d)$", further("class SmallMemory"), re.M)
     assert len(rows) == 3 and all(small < middle < large for small, middle, large in rows)
 
 
