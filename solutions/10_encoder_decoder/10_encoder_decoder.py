@@ -132,8 +132,18 @@ print(f"word for word, {sum(right) / len(right):.1%} of {len(right)} familiar nu
       f"are right")
 
 # %% [markdown]
-# **Fewer than one number in five is right.** The classic neural translator reads the whole source before it writes.
-# An **[encoder](../../site/glossary.md#encoder)** reads, and a **[decoder](../../site/glossary.md#decoder)** writes
+# **Fewer than one number in five is right.** The transformer that you are about to build gets nearly all of them
+# right. This is where one that is already trained looks, for the number of the first figure:
+
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("translator")
+
+# %% [markdown]
+# **Its lines cross where the languages do.** It was trained on pairs alone, and shown no line. How can a network
+# look at the right word at the right time? The classic neural translator reads the whole source before it writes. An
+# **[encoder](../../site/glossary.md#encoder)** reads, and a **[decoder](../../site/glossary.md#decoder)** writes
 # word by word. Before 2017 both were mostly recurrent ([lesson
 # 13](../13_before_transformers/13_before_transformers.ipynb)); [Vaswani et al.
 # (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence.
@@ -929,11 +939,6 @@ print(f"of all words but und and <stop>, in all 300,\n"
 # %% [markdown]
 # **Units and tens cross in practically all of them.** The model was never told which word belongs to which;
 # translating taught it where to look.
-
-# %% tags=["hide-input"]
-from helpers.players import show_player
-
-show_player("translator")
 
 # %% [markdown]
 # ## Has it learned the rule?
