@@ -14,8 +14,7 @@
 # a model use what stood before its window, without reading it again?**
 #
 # [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window,
-# and looks back at it. That takes a memory without a gradient, and positions that say how far apart two tokens are.
-# You build both, and measure what the memory gains.
+# and looks back at it. You build this memory, and compare it with the same model without one.
 #
 # | | |
 # |---|---|
@@ -93,19 +92,15 @@ learned = {
     "window of 8": train_on_passkeys(narrow, lambda _, asking: narrow(asking)[:, -1])}
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Share of right answers against training step, from 0 to 1. With a window of 16 the curve starts near the dashed line of guessing, rises steeply in the first half and is at 1 in the second. With a window of 8 it stays at the line of guessing for all 100 steps."}}
-def draw_right(learned, title, every=5):
-    """Curves of right answers; a point is the mean of so many batches."""
-    series = {name: (range(every, len(right) + 1, every), right.view(-1, every).mean(dim=1))
-              for name, right in learned.items()}
-    plots.curves(series, "step", "passkeys right", landmarks={"guessing": 1 / PASSKEYS},
-                 title=title)
-    plt.gca().set_ylim(-0.03, 1.05)
-    plt.show()
-    for name, right in learned.items():
-        print(f"{name:>12}: {right[-20:].mean():.3f} right in the last 20 steps;"
-              f" guessing: {1 / PASSKEYS:.3f}")
-
-draw_right(learned, "Beyond the border of its window, the model can only guess")
+every = 5    # a point is the mean of so many batches
+series = {name: (range(every, len(right) + 1, every), right.view(-1, every).mean(dim=1))
+          for name, right in learned.items()}
+plots.curves(series, "step", "passkeys right", landmarks={"guessing": 1 / PASSKEYS},
+             title="Beyond the border of its window, the model can only guess")
+plt.gca().set_ylim(-0.03, 1.05)
+plt.show()
+for name, right in learned.items():
+    print(f"{name:>12}: {right[-20:].mean():.3f} right in the last 20 steps")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -115,9 +110,8 @@ draw_right(learned, "Beyond the border of its window, the model can only guess")
 #
 # </div>
 #
-# A model that sees the passkey learns the task. **No training helps a model whose window does not reach it.**
-# ([Infini-attention](https://arxiv.org/abs/2404.07143), named at the end, was tested with passkeys too.) What do
-# borders do to an ordinary text?
+# A model that sees the passkey learns the task. **No training helps a model whose window does not reach it.** What
+# do borders do to an ordinary text?
 
 # %% [markdown]
 # ## A border does harm in two ways
@@ -245,8 +239,7 @@ plots.diagrams.segment_memory()
 # </div>
 #
 # The memory need not be one segment long. After each segment, the new states are appended and the newest m are kept.
-# The function below has the bug of a published program for reinforcement learning with Transformer-XL. A model that
-# uses it trains, but its memory does nothing.
+# The function below has the bug of a published program. A model that uses it trains, but its memory does nothing.
 
 # %% [markdown]
 # <div class="card">
@@ -344,8 +337,8 @@ plots.diagrams.shift_steps()
 # <div class="figure-caption">
 #
 # **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. Read the padded numbers in
-# rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. To the
-# right of distance 0 something may be left over; the last step sets it to 0.
+# rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. What is
+# then to the right of distance 0 is left over, and `tril` sets it to 0.
 #
 # </div>
 
@@ -500,53 +493,54 @@ check(TransformerXL)
 # %% [markdown]
 # ## The model reads the passkey from its memory
 #
-# Your model has two blocks too, and a window of 8. On the same batches, it reads the segment with the passkey, keeps
-# a memory of 8, and then reads the question.
+# Your model reads the segment with the passkey, keeps a memory of 8, and then reads the question. The **baseline**
+# is the same model, with the same relative positions and the same batches, trained with m = 0. So only the memory
+# differs.
 
 # %%
-torch.manual_seed(0)
-model = TransformerXL(**SIZES).to(device())
+def trained_with(m):
+    """A Transformer-XL that reads both segments, one after the other, with a memory of m."""
+    torch.manual_seed(0)
+    model = TransformerXL(**SIZES).to(device())
 
-def remember_and_answer(told, asking):
-    _, memory = model(told, None, 8)
-    return model(asking, memory, 8)[0][:, -1]
+    def answer(told, asking):
+        _, memory = model(told, None, m)
+        return model(asking, memory, m)[0][:, -1]
 
-learned["window of 8 and a memory"] = train_on_passkeys(model, remember_and_answer)
+    train_on_passkeys(model, answer)
+    return model
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The figure from the beginning with a third curve. With a window of 8 and a memory, the curve rises steeply too, a little before that of the window of 16, and is at 1 in the second half. The curve of the window of 8 alone stays at the line of guessing."}}
-draw_right(learned, "With a memory, the passkey is found beyond the border")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The figure from the beginning, with the curve of your model. One run of each. The two models
-# that learn differ in their positions too, so do not compare how fast.
-#
-# </div>
-#
-# Is it really the memory? Empty it before the question. Then exchange it: each row gets the memory of the row before.
+baseline, model = trained_with(0), trained_with(8)
 
 # %%
 with torch.no_grad():
     told, asking, passkeys = passkey_and_question(1000)
     _, memory = model(told, None, 8)
-    memories = {"own memory": memory, "emptied": None,
-                "exchanged": [x.roll(1, dims=0) for x in memory]}
-    for what, past in memories.items():
-        named = model(asking, past, 8)[0][:, -1].argmax(dim=-1)
+    cases = {"m = 0": (baseline, None), "m = 8, own memory": (model, memory),
+             "m = 8, emptied": (model, None),
+             "m = 8, exchanged": (model, [x.roll(1, dims=0) for x in memory])}
+    for what, (reader, past) in cases.items():
+        named = reader(asking, past)[0][:, -1].argmax(dim=-1)
         own, other = (
             (named == each).float().mean() for each in (passkeys, passkeys.roll(1)))
-        print(f"{what:>10}: {own:.3f} name their own, {other:.3f} that of the row before")
+        print(f"{what:>17}: {own:.3f} name their own, {other:.3f} that of the row before")
 
 # %% [markdown]
-# **The answer comes from the memory and from nowhere else.** With an empty memory the model guesses; with another
-# row's memory it names that row's passkey.
+# <div class="figure-caption">
+#
+# **How to read it.** The share of 1,000 new questions; guessing is right once in 16. Two models, one training of
+# each. *Emptied*: no memory before the question. *Exchanged*: each row gets the memory of the row before.
+#
+# </div>
+#
+# **The answer comes from the memory and from nowhere else.** Without a memory, the same positions do not help. With
+# another row's memory, the model names that row's passkey.
 
 # %% [markdown]
 # ## What crosses a border, and what does not?
 #
-# Two instruments of [lesson 5](../05_masking/05_masking.ipynb) show it: the gradient, and a changed input. Apply both
-# to the model of the diagram.
+# Two tests of [lesson 5](../05_masking/05_masking.ipynb) show it: the gradient, and a changed input. Apply both to
+# the model of the diagram.
 
 # %% [markdown]
 # <div class="card">
@@ -635,7 +629,7 @@ check.prediction("gradient_across", gradient_across)
 # passkey as its embedding, a random vector that no gradient ever reaches.
 #
 # The right map also shows how far back an output can see: with m = t, each block adds one segment. Does that help in
-# real text? To tell, measure it fairly.
+# real text?
 
 # %% [markdown]
 # ## One pass gives each byte a context
@@ -691,10 +685,10 @@ def streaming_bits(model, data, t, m):
 check(streaming_bits)
 
 # %% [markdown]
-# ## What does a memory gain in real text?
+# ## In code, the memory saves a tenth of a bit per byte
 #
-# In real text, much can be predicted from the bytes just before. Two models begin with the same weights and read the
-# same streams: one forgets at each border, m = 0; the other remembers the last segment, m = t.
+# Two models have the same relative positions, begin with the same weights and read the same streams. The baseline
+# forgets at each border, m = 0. The other remembers the last segment, m = t.
 
 # %%
 class Run:
@@ -716,7 +710,7 @@ class Run:
         self.optimiser.step()
 
 steps, done = 540, 0
-runs = {"without memory": Run(0), "m = 64": Run(64)}
+runs = {"m = 0": Run(0), "m = 64": Run(64)}
 
 # %% tags=["hide-input"]
 try:
@@ -756,9 +750,9 @@ table = {name: [streaming_bits(run.model, judged, t, m) for m in lengths]
 # %% tags=["hide-input"]
 print(f"{'evaluated with m =':>22}" + "".join(f"{m:>8}" for m in lengths))
 for name, row in table.items():
-    print(f"trained {name:>14}" + "".join(f"{bits:>8.3f}" for bits in row))
+    print(f"{'trained with ' + name:>22}" + "".join(f"{bits:>8.3f}" for bits in row))
 
-without, remembering = table["without memory"], table["m = 64"]
+without, remembering = table["m = 0"], table["m = 64"]
 print(f"\neach as it was trained:                 {without[0] - remembering[2]:.3f}"
       " bits per byte"
       f"\nof this, by memory at evaluation alone: {without[0] - without[2]:.3f}"
@@ -768,67 +762,35 @@ print(f"\neach as it was trained:                 {without[0] - remembering[2]:.
 check.prediction("memory_unpractised", memory_unpractised)
 
 # %% [markdown]
-# **A memory helps even the model that was trained without one.** The lines under the table give three answers to the
-# question of this section:
+# **At equal steps the memory saves 0.107 bits per byte.** That is the fair comparison, each model as it was trained,
+# although a step with a memory takes more work.
 #
-# - **Each as it was trained** is the fairest, at equal steps, although a step with a memory takes more work.
-# - About half of that gain needs **no training with a memory**. Scores depend only on vectors and distances, so what
-#   was learned inside a segment can be used across a border.
-# - **Off and on** exaggerates. Without its memory, the model trained with one is worse than the model that never had
-#   one.
+# **About half of that needs no training with a memory.** Scores depend only on vectors and distances, so what was
+# learned inside a segment can be used across a border.
 #
-# This is one run of each. Sixteen positions of memory bring most of the gain. That points to fragmentation, but does
-# not prove it: those states have looked back themselves. For the model trained with a memory, 256 gains hardly
-# anything over 64; for the other, more than 16 is already slightly worse. Is that so after a longer training?
+# **To switch the memory off is no baseline.** The model trained with one then does worse than the model that never
+# had one, so off and on exaggerates.
 #
-# [Measured further](../../site/further.md#lesson-15): the four terms as maps, how far back a model sees, what one
-# pass saves.
+# This is one seed, of one short training each. Sixteen positions of memory bring most of the gain. That points to
+# fragmentation, but does not prove it: those states have looked back themselves.
 
 # %% [markdown]
-# ## On Wikipedia, one pass with enough memory beats overlapping windows
+# ## On Wikipedia, a memory helps up to twice its length in training
 #
-# This training was made once and **recorded**. The bytes, the held-out part, the width and the number of blocks are
-# those of [lesson 9's](../09_character_generator/09_character_generator.ipynb) recorded model. This lesson adds
-# segments of 128 bytes, and in training a memory of as many.
+# A longer training on Wikipedia was made once and **recorded**, with segments of 128 bytes and, in training, a
+# memory of as many. It was evaluated with memories of different lengths:
 
 # %% tags=["hide-input"]
-run, before = recorded("enwik8_xl"), recorded("enwik8")
-print(f"$ {run['command']}\non: {run['machine']}\n")
-for name, one in {"lesson 9": before, "with a memory": run}.items():
-    s = one["settings"]
-    read_bytes = s["steps"] * s["batch"] * s.get("t", s.get("t_max"))
-    print(f"{name:>13}: {s['parameters']:,} parameters, {read_bytes / 1e6:.1f} million bytes"
-          f" read, {one['processor_seconds'] / 60:.0f} minutes of processor time")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Held-out bits per byte against the length of the memory at evaluation, from 0 to 512. The curve falls steeply from 1.95 at 0 to 1.67 at 64, is lowest at 256 with 1.62, and rises to 1.64 at 512. Two dashed lines mark lesson 9: 1.75 side by side, 1.66 overlapping. From 128 on the curve is below both."}}
-by_memory = {m: run["result"][f"held_out_bits_m_{m}"] for m in (0, 64, 128, 256, 512)}
-apart, sliding = (before["result"][key] for key in
-                  ("held_out_bits_without_overlap", "held_out_bits"))
-plots.curves({"one pass": (list(by_memory), list(by_memory.values()))},
-             "memory at evaluation (bytes)", "held-out bits per byte",
-             landmarks={"lesson 9, side by side": apart, "lesson 9, overlapping": sliding},
-             title="With enough memory, one pass beats overlapping windows")
-plt.gca().set_xticks(list(by_memory))
-plt.show()
-print(f"{run['data']['held_out_bytes']:,} held-out bytes")
-print("; ".join(f"m = {m}: {bits:.3f}" for m, bits in by_memory.items()))
-print(f"lesson 9: {apart:.3f} in windows side by side, "
-      f"{sliding:.3f} in windows that overlap")
+result = recorded("enwik8_xl")["result"]
+print("held-out bits per byte:", "; ".join(
+    f"m = {m}: {result[f'held_out_bits_m_{m}']:.3f}" for m in (0, 64, 128, 256, 512)))
 
 # %% [markdown]
-# <div class="figure-caption">
+# A memory of 256 is better than the 128 of the training, although it reaches farther than any distance there. One of
+# 512 is no better than 128. This is one model, and none was trained with m = 0. [Measured
+# further](../../site/further.md#lesson-15) sets it beside lesson 9's windows, whose positions differ too.
 #
-# **How to read it.** Recorded, one run: one model, evaluated in one pass with memories of different lengths. Dashed:
-# lesson 9's model on the same bytes, in windows of 256 bytes, side by side or overlapping by three quarters. This
-# model has 6 % more parameters, read 9 % fewer bytes, and has relative positions.
-#
-# </div>
-#
-# **With a memory as long as in training, one pass needs fewer bits than lesson 9's overlapping windows**, which
-# compute each position four times. A memory of 256 helps a little more, although it reaches farther than any distance
-# in training. One of 512 is no better than one of 128. With none, the model is worse than lesson 9's side by side;
-# its segments are half as long. The two models' positions differ too, so not all of the gain need come from the
-# memory. Does a memory have to drop anything at all?
+# Does a memory have to drop anything at all?
 
 # %% [markdown]
 # ## A memory grows with the text, or loses something
@@ -851,14 +813,11 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # **Attention sinks.** A cache grows with the text. But if its oldest entries are dropped, published models fall
 # apart: their heads put much weight on the first few tokens, whatever these are. If the first four stay, the models
 # read on through millions of tokens ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), section 3).
-# ([gpt-oss](https://huggingface.co/docs/transformers/model_doc/gpt_oss.md) learns a sink for each head.)
 #
 # **A memory of fixed size.** A memory can also add up what it reads. In **linear attention** ([Katharopoulos et al.,
-# 2020](https://arxiv.org/abs/2006.16236)) the memory of a head is one matrix, to which each token adds the product of
-# its key and its value. No border drops anything, but all tokens pile up in the same few numbers. So newer versions
-# multiply the matrix by a **gate** below 1 at each token: the old fades. In [several recent
-# models](https://sebastianraschka.com/llm-architecture-gallery/hybrid-attention/) most layers are of this kind; in
-# Qwen3-Next and [Kimi Linear](https://arxiv.org/abs/2510.26692) only every fourth keeps a cache.
+# 2020](https://arxiv.org/abs/2006.16236)) the memory of a head is one matrix, to which each token adds the product
+# of its key and its value. No border drops anything, but all tokens pile up in the same few numbers. So newer
+# versions multiply the matrix by a **gate** below 1 at each token: the old fades.
 #
 # | memory | what a block keeps | numbers | what is lost |
 # |---|---|---|---|
@@ -867,9 +826,7 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # | sinks and a window w | keys and values of the first 4 and the newest w | 2·(4 + w)·e | what is between |
 # | state of fixed size | one matrix (d, d) for each head | h·d² = e·d | details |
 #
-# **No memory in the table has a fixed size and loses nothing.** In an attempt to repeat Infini-attention, which adds
-# such a matrix to segments, the results [got worse the more often the memory was
-# compressed](https://huggingface.co/blog/infini-attention).
+# **No memory in the table has a fixed size and loses nothing.**
 
 # %% [markdown]
 # ## What you can do now
@@ -877,18 +834,13 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # **How can a model use what stood before its window, without reading it again?** Each block keeps its newest inputs,
 # and the next segment looks back at them by their distance.
 #
-# - **The passkey was found in the memory alone.** A model with a window of 8 and no memory only guessed. With a
-#   memory, the model named every passkey; with another row's memory, that row's.
-# - **States cross the border, and the gradient does not.** Positions are distances, because numbered positions would
-#   repeat in memory and segment.
-# - **In real text the memory lowered the bits per byte.** On code, in one short run of each, about half of the gain
-#   came from memory at evaluation alone. On Wikipedia, recorded once, one pass beat lesson 9's overlapping windows
-#   once the memory was as long as in training; but the two models' positions differ, too.
-# - **A memory grows with the text, or loses something.** This one loses what is beyond the reach of all blocks
-#   together; a key–value cache loses nothing, and grows.
-#
-# You can read a text in streams, write attention that depends only on distances, and say what a gain was compared
-# with.
+# - **The memory does it, and not the positions.** With the same positions and no memory, the model guessed the
+#   passkey. With a memory, it named every one.
+# - **States cross the border, and the gradient does not.** So nothing trains a state to be useful to the next
+#   segment.
+# - **On code, a memory saved 0.107 bits per byte,** in one short run of each. About half came from memory at
+#   evaluation alone.
+# - **A memory grows with the text, or loses something.** This one loses what is beyond the reach of all blocks.
 #
 # **Two questions to think about**
 #

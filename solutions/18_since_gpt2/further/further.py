@@ -7,20 +7,58 @@
 # %% [markdown]
 # # Measured further: Since GPT-2
 #
-# Three measurements beside [lesson 18](../18_since_gpt2/18_since_gpt2.ipynb): other ways to stretch the angles, the
-# balance of experts with eight seeds, and another way of drawing tokens.
+# Beside [lesson 18](../18_since_gpt2/18_since_gpt2.ipynb): what a larger base of the angles does, other ways to stretch
+# them, longer windows on held-out chapters, the parameters of Mixtral, the balance of experts with eight seeds, another
+# way of drawing tokens, and six more changes of newer models.
 
 # %%
 import math
 
+import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 
+from helpers import plots
 from helpers.data.model_files import POCKET, POCKET_LLAMA
+from helpers.data.recorded import recorded
 from helpers.parts import gpt2, llama
 from helpers.parts.bpe import Tokenizer
 from helpers.parts.experts import MixtureOfExperts, balance_loss, route
 from helpers.parts.generator import keep_top_p
+
+plots.use_course_style()
+
+# %% [markdown]
+# ## With a larger base, scores fall less with distance
+#
+# Lesson 6 took a base θ of 10,000, and Llama 3 takes 500,000 ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A
+# larger base slows all pairs but the fastest, the slowest most.
+
+# %% mystnb={"image": {"alt": "Two panels, each with a line for θ = 10,000 and one for 500,000. Left, wavelength against pair, logarithmic: both begin at 6 positions; the lines part, and end near fifty thousand and two and a half million. A dotted line at the window is crossed by the first line after three quarters of the pairs, by the second after half. Right, the mean cosine against distance, logarithmic: both fall from 1; from a distance of a few tens on, the line for 500,000 is above the other nearly everywhere."}}
+d, window = 128, 8192                                       # as in Llama 3 8B
+distances = torch.logspace(0, math.log10(window), 200)      # in positions
+waves, agreement = {}, {}
+for theta in (10_000, 500_000):
+    frequencies = llama.rotary_frequencies(d, theta)        # (d/2,)
+    waves[f"θ = {theta:,}"] = torch.arange(d // 2), 2 * math.pi / frequencies
+    cosines = (distances[:, None] * frequencies).cos()      # (200, d/2)
+    agreement[f"θ = {theta:,}"] = distances, cosines.mean(dim=1)
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), layout="compressed")
+plots.curves(waves, "pair j", "wavelength (positions)", log="y", ax=axes[0],
+             landmarks={"window": window}, named_at="left", title="Slow pairs become slower")
+plots.curves(agreement, "distance (positions)", "mean cosine over the pairs", log="x",
+             ax=axes[1], title="Far keys keep more of their score")
+plt.show()
+for name, (_, wavelengths) in waves.items():
+    slow = (wavelengths > window).sum()
+    print(f"{name}: wavelengths up to {wavelengths.max():,.0f} positions; "
+          f"{slow} of {d // 2} pairs never complete a turn in {window:,}")
+
+# %% [markdown]
+# **How to read it.** Heads of width 128. Left, above the dotted line a pair does not complete one turn in a window of
+# 8,192 positions. Right, the score of a query with an equal key, relative to distance 0, if all pairs are equally long.
+# It falls less with the larger base. [Xiong et al., 2023](https://arxiv.org/abs/2309.16039) blame this fall for Llama
+# 2's trouble with distant tokens. The price is that more pairs never complete a turn in the window.
 
 # %% [markdown]
 # ## Other ramps, and other factors
@@ -65,6 +103,40 @@ for factor in (2, 4, 8):
 # larger base* changes θ so that the slowest pair is stretched by the whole factor and the fastest not at all (the
 # "NTK-aware" way that [Peng et al., 2023](https://arxiv.org/abs/2309.00071), section 3.1, describe). The two ramps lose
 # least at every length; a larger base helps at twice the window, and little beyond. One model, one seed.
+
+# %% [markdown]
+# ## Held-out chapters show no gain from a longer text
+#
+# The recorded run of the pocket Llama read 32 windows of 2,048 held-out tokens in one piece.
+
+# %%
+found = recorded("pocket_llama")["result"]["by_position"]
+for name in ("as trained", "all pairs", "by parts"):
+    print(f"{name:>10}: bits per byte in the first 128 positions {found[name][0]:.2f}, "
+          f"in the last {found[name][-1]:.2f}")
+
+# %% [markdown]
+# **How to read it.** *By parts* ends lowest, as on the model's own texts, and above where it began. The first and the
+# last positions hold other words, so this is no measure of what the longer view is worth.
+
+# %% [markdown]
+# ## The parameters of Mixtral
+#
+# [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) has the design of Mistral 7B, with eight networks in
+# each block, two of which work for a token. All else is shared.
+
+# %% tags=["nbval-check-output"]
+mistral = llama.LlamaConfig(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336)
+with torch.device("meta"):
+    shared = sum(p.numel() for name, p in llama.Llama(mistral).named_parameters()
+                 if "feed_forward" not in name)
+for what, networks in (("in all", 8), ("for any one token", 2)):
+    count = shared + mistral.depth * mistral.e * (networks * 3 * mistral.hidden + 8)
+    print(f"{what}: {count:,} parameters")
+
+# %% [markdown]
+# **How to read it.** A network has three matrices, and a router one column for each expert. A token uses little more
+# than a quarter of what is stored.
 
 # %% [markdown]
 # ## The balance, with eight seeds
@@ -132,3 +204,15 @@ for name, text in prompts.items():
 # **How to read it.** Each line is one place in a text. Where the model is sure, min-p keeps one token at both
 # temperatures. Whether that makes better texts is disputed: its authors report that it does, and [Schaeffer et al.,
 # 2025](https://arxiv.org/abs/2506.13681) analysed the same evidence again and found no advantage over top-p.
+
+# %% [markdown]
+# ## Six more changes of newer models
+#
+# | change | what it does | described in |
+# |---|---|---|
+# | norms on queries and keys | a norm on the q and k of each head keeps scores from growing during training | [Dehghani et al., 2023](https://arxiv.org/abs/2302.05442); in [Qwen3](https://arxiv.org/abs/2505.09388), 2025 |
+# | no positions in some layers | every fourth layer does not rotate at all | [Yang et al., 2025](https://arxiv.org/abs/2501.18795); in [SmolLM3](https://huggingface.co/HuggingFaceTB/SmolLM3-3B), 2025 |
+# | a sink for each head | a learned number joins the softmax as one more score without a value: a head may look at nothing | [gpt-oss](https://arxiv.org/abs/2508.10925), 2025, with windows in every other layer |
+# | learned sparsity | a small scorer picks 2,048 earlier positions for each query; attention is computed for these alone | [DeepSeek-V3.2](https://arxiv.org/abs/2512.02556), 2025 |
+# | many small experts | a token uses more, smaller experts, and one that is shared by all tokens; Qwen3-Next has 512, and uses ten and one | [DeepSeekMoE](https://arxiv.org/abs/2401.06066), 2024 |
+# | several tokens at once | the model is also trained to predict the token after next, and can draft it when it writes | [Gloeckle et al., 2024](https://arxiv.org/abs/2404.19737); in [DeepSeek-V3](https://arxiv.org/abs/2412.19437), section 2.2 |
