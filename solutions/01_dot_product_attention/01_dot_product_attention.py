@@ -10,8 +10,7 @@
 # *A weighted average that picks its own weights*
 #
 # In *the apple pie was sweet*, *apple* is a fruit; in *apple hired a new engineer*, a company. A table of word
-# vectors has one vector for both. **Can dot products give *apple* a vector that fits its sentence? And how would
-# you notice that the code is wrong?**
+# vectors has one vector for both. **Can dot products give *apple* a vector that fits its sentence?**
 #
 # In a transformer such as GPT-2, only self-attention passes information from one word to another. Its simplest
 # form, which you build here, replaces a word's vector with a weighted average of all vectors in the sentence. Its
@@ -35,12 +34,54 @@ import matplotlib.pyplot as plt
 import torch
 
 from helpers import plots
+from helpers.data.meanings import PHRASES, all_words, vectors_of
 from helpers.data.toy.films import film_ratings, film_table
 from helpers.data.vectors import nearest, word_vectors
 from helpers.device import device
 from helpers.lesson import start
 
 check = start("01_dot_product_attention")
+
+# %% [markdown]
+# ## One vector goes in, another comes out of each phrase
+#
+# **Self-attention moves *apple* to the side of its phrase.** At first the vector of *apple* is about as similar to
+# *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all vectors in the phrase:
+# mostly *apple*, and a little of every other word.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Left, bars of the weights in two phrases: apple gets about two thirds, every other word less than a tenth. Right, a scatter plot: similarity to fruit, across, against similarity to microsoft. Before, apple is almost on the diagonal. After, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all similarities are smaller than before."}}
+axes = plt.figure(figsize=(7, 4.2)).subplot_mosaic(
+    [["fruit", "all"], ["company", "all"]], width_ratios=[2, 5])
+shown = {"fruit": "the apple pie was sweet", "company": "apple hired a new engineer"}
+ends = vectors_of(["fruit", "microsoft"])                   # (2, e)
+kinds, xy = ["before"], [ends @ vectors_of(["apple"])[0]]
+for meaning, phrases in PHRASES.items():
+    for phrase in phrases:
+        words = phrase.split()
+        inputs = vectors_of(words)                          # (t, e)
+        weights = torch.softmax(inputs @ inputs[words.index("apple")], dim=0)    # (t,)
+        kinds.append(f"after, {meaning}")
+        xy.append(ends @ (weights @ inputs))
+        if phrase == shown[meaning]:
+            title = f"weights: {meaning}"
+            plots.bars({title: weights}, words, ylabel="", axes=[axes[meaning]])
+
+plots.plane(torch.stack(xy), groups=kinds, ax=axes["all"],
+            labels=("similarity to fruit", "similarity to microsoft"),
+            title="apple moves to the side of its phrase")
+axes["all"].axline((0.5, 0.5), slope=1, color="#888888", linewidth=0.9)
+axes["all"].set(xlim=(0.4, 0.8), ylim=(0.38, 0.78))
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Left, each word's weight in the average, for two of the phrases. Right, *apple* before and after.
+# Below the diagonal it is more similar to *fruit*, above it to *microsoft*; neither is in a phrase. Similarity is the
+# dot product. The vectors are those of [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2),
+# less the mean of its vocabulary, scaled to length 1.5.
+#
+# </div>
 
 # %% [markdown]
 # ## A dot product measures a match
@@ -149,8 +190,8 @@ check(masked_squared_error)
 # %% [markdown]
 # Now train with this loss. The films are real; the viewers and all numbers are made up. This time romance and
 # action are the two ends of one feature; a second one runs from serious to light. Each rating is the dot product of
-# a viewer and a film, plus noise, rounded to the nearest half. Will training find the features, which no rating
-# names?
+# a viewer and a film, plus noise, rounded to the nearest half. Can the learned vectors predict the ratings that are
+# left out?
 
 # %%
 known = film_ratings()
@@ -174,27 +215,9 @@ unseen = masked_squared_error(users, films, complete, ~seen)
 all_zero = masked_squared_error(0 * users, films, complete, ~seen)
 print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all_zero:.2f})")
 
-# %% mystnb={"image": {"alt": "Scatter plot of the films along the first two axes of the SVD. Romances are on one side, action films on the other; light films and serious ones separate in the other direction."}}
-predictions = (users @ films.T).detach().cpu()
-_, spread, directions = torch.linalg.svd(predictions, full_matrices=False)
-plots.plane(directions[:2].T * spread[:2] / len(users) ** 0.5, known.names,
-            labels=("first axis of the SVD", "second axis of the SVD"),
-            title="Ratings alone separate romance from action, and serious from light")
-plt.show()
-
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each point is a film. Rotate all vectors by the same angle, and no dot product changes; so
-# training does not fix the axes. We take them from a [singular value
-# decomposition](../../site/glossary.md#singular-value-decomposition) (SVD) of the predictions. Romances are on the
-# left, action films on the right, light films at the top, serious ones at the bottom.
-#
-# </div>
-#
-# **The ratings alone give back both features**, and they predict ratings that were not used in training: the error
-# is 0.22 there, against 1.46 for always predicting 0. (With [other data](../../site/further.md#lesson-1) each axis
-# is a mixture of both features.)
+# **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for always
+# predicting 0. ([They also give back both features](../../site/further.md#lesson-1), which no rating names.)
 #
 # This is **matrix factorisation**: *give every object a vector, let dot products be the scores, and learn the
 # vectors from known scores.* But words have no ratings. What takes their place?
@@ -504,58 +527,46 @@ print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
 print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
 
 # %% [markdown]
-# ## Self-attention moves *apple* to its phrase's side
+# ## Any average moves *apple*, and a large weight keeps it *apple*
 #
-# Back to *apple*. Take eight phrases in which it is a fruit and eight in which it is a company. The vectors are
-# those of a published model, [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2). Compare
-# *apple* with *fruit* and *microsoft*, which occur in no phrase, before and after self-attention.
+# Which part of the first figure is due to dot products? Run the sixteen phrases again. Beside your function, take the
+# word alone (no attention), equal weights, and half of the weight on *apple* with the rest shared equally.
 
-# %% mystnb={"image": {"alt": "Scatter plot: score with fruit, across, against score with microsoft. Before attention, apple is almost on the diagonal, at 0.73 and 0.74. After it, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all scores are smaller than before."}}
-from helpers.data.meanings import PHRASES, all_words, vectors_of
-
-ends = vectors_of(["fruit", "microsoft"]).to(device())    # (2, e)
-everything = vectors_of(all_words()).to(device())         # (n, e)
-kinds, xy = ["before attention"], [ends @ vectors_of(["apple"])[0].to(device())]
-counts = torch.zeros(2, 2, dtype=torch.int64)
+# %%
+everything = vectors_of(all_words()).to(device())    # (n, e)
+ends = ends.to(device())
+names = "no attention", "equal weights", "half on apple", "self-attention"
+counts = torch.zeros(4, 2, dtype=torch.int64)
 for meaning, phrases in PHRASES.items():
     for words in map(str.split, phrases):
-        inputs = vectors_of(words).to(device())                                  # (t, e)
-        attended = self_attention(inputs[None])[0, words.index("apple")]          # (e,)
-        for row, y in enumerate((attended, inputs.mean(dim=0))):
+        inputs, place = vectors_of(words).to(device()), words.index("apple")
+        others = torch.cat([inputs[:place], inputs[place + 1:]]).mean(dim=0)
+        outputs = (inputs[place], inputs.mean(dim=0), (inputs[place] + others) / 2,
+                   self_attention(inputs[None])[0, place])
+        for row, y in enumerate(outputs):    # y: (e,)
             on_its_side = (ends @ y).argmax() == ["fruit", "company"].index(meaning)
             nearest_is_apple = all_words()[(everything @ y).argmax()] == "apple"
             counts[row] += torch.tensor([bool(on_its_side), nearest_is_apple])
-        kinds.append(f"after it, {meaning}")
-        xy.append(ends @ attended)
-
-plots.plane(torch.stack(xy), groups=kinds,
-            labels=("score with fruit", "score with microsoft"),
-            title="Before attention, apple is on no side; after it, on its phrase's side")
-axes = plt.gca()
-axes.axline((0.5, 0.5), slope=1, color="#888888", linewidth=0.9)
-axes.set(xlim=(0.4, 0.8), ylim=(0.38, 0.78))
-plt.show()
 
 print("of 16 phrases:   on the right side   still nearest to apple")
-for name, (side, itself) in zip(("attention", "equal weights"), counts.tolist()):
+for name, (side, itself) in zip(names, counts.tolist()):
     print(f"{name:<14}{side:>15}{itself:>22}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** On the diagonal, *apple* scores as high with *fruit* as with *microsoft*; below it, higher
-# with *fruit*. *Nearest* is the word with the largest score, of all words in the phrases. The vectors are MiniLM's,
-# less the mean of its vocabulary, scaled to length 1.5.
+# **How to read it.** The right side is that of the phrase: a larger score with *fruit* than with *microsoft*, or the
+# reverse. *Nearest* is the word with the largest score, of all words in the phrases.
 #
 # </div>
 #
-# **The phrase decides, and *apple* remains *apple*.** Before attention its scores with *fruit* and *microsoft* are
-# nearly equal. After it, all sixteen outputs are on the side of their phrase, one of them only just.
+# **Averaging moves *apple*; a large weight on itself keeps it *apple*.** Without attention, one vector is right for
+# half of the phrases. Equal weights are right for all, but lose the word in fifteen. Half of the weight on *apple* does
+# as well as self-attention, which gives it more than half.
 #
-# Equal weights would do that, too, but they lose the word: their average is nearest to *apple* in only one phrase
-# of sixteen. With attention the output is nearest to it in all, and more than half of the weight stays on it. (We
-# tried a dozen words, and *apple* is the clearest. [Measured further](../../site/further.md#lesson-1) repeats this
-# with *set*, a verb and a type.)
+# How dot products share out the rest, these phrases do not test, since each has one subject. In the heat map above
+# they do choose: *loop* gives *terminates* twice as much as all other words together. (Of a dozen words that we tried,
+# *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has *set*.)
 
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
@@ -778,23 +789,19 @@ check(hurried_attention)
 # </details>
 
 # %% [markdown]
-# **No error and no shape gave this mistake away; the picture did.** Would the score of a trained model have shown
-# it?
+# **No error and no shape gave this mistake away; the picture did.** Would the score of a trained model?
 
 # %% [markdown]
 # ## Your model so far
 #
-# From here to lesson 9, one small language model grows out of your functions. It reads a *window* of 32 bytes from
-# Python's reference manual, and each position predicts the byte after it. Bytes become learned vectors, and your
-# `raw_weights` and `row_softmax` mix them. **Two parts come in a closed box, which lessons 5 and 6 open: each
-# position sees only the bytes up to its own, and knows where they are.**
-#
-# The score is in [bits per byte](../../site/glossary.md#bits-per-byte), the average of $-\log_2 p$ over held-out
-# text, where $p$ is the probability of the byte that came next. Lower is better. Dashed lines are references: tables
-# that count bytes (*order 0*) or pairs of bytes (*order 1*), and what the held-out text adds to a file compressed by
-# *gzip* or *xz*.
+# From here to lesson 9, one small language model grows out of your functions. It reads 32 bytes of Python's reference
+# manual, and each position predicts the next byte. Your two functions mix the bytes' learned vectors. **Two parts come
+# in a closed box, which lessons 5 and 6 open: each position sees only the bytes up to its own, and knows where they
+# are.** The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the mean of $-\log_2 p$ over held-out
+# bytes, where $p$ is the probability of the byte that came. Lower is better.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is on the line of order 1, near 3.5. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
+from helpers.data.recorded import recorded
 from helpers.ladder import BareAttention, ByteModel, Ladder
 
 ladder = Ladder(check)
@@ -802,39 +809,39 @@ softmax, scores = ladder.own(row_softmax), ladder.own(raw_weights)
 torch.manual_seed(0)
 ladder.climb(ByteModel(BareAttention(softmax, scores)))
 ladder.show()
+alone = recorded("ladder")["result"]["bits"]["last byte alone"]
+print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):.2f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes
-# equally.
+# **How to read it.** The point is your model, the ticks are our three runs. *Plain average* weights all bytes equally.
+# Dashed: tables that count bytes (*order 0*) or pairs of bytes (*order 1*), and what the held-out text adds to a file
+# compressed by *gzip* or *xz*.
 #
 # </div>
 #
-# **Your model scores no better than a table of which byte follows which**, and no better than the same model without
-# self-attention. A wrong function costs little here, too: with exercise 6 as given, one model trained to 3.58 bits
-# per byte, against 3.53 ([Measured further](../../site/further.md#lesson-1)). Beside our three runs, all at 3.53,
-# that is a hint. Without them, 3.58 would look right.
+# **Your model scores no better than the same model without self-attention**, or than a table of which byte follows
+# which. So a mistake costs little, too: with exercise 6 as given, one model trained to 3.58 bits per byte, against 3.53
+# ([Measured further](../../site/further.md#lesson-1)). A score that a part does not improve cannot test that part.
 
 # %% [markdown]
 # ## What you can do now
 #
-# **Can dot products give *apple* a vector that fits its sentence? And how would you notice that the code is
-# wrong?**
+# **Can dot products give *apple* a vector that fits its sentence?** Yes, though in these phrases a simpler average
+# does as well.
 #
-# - **All sixteen outputs for *apple* were on the side of their phrase.** Any average may do that: equal weights did
-#   so, too. But with weights from dot products the output stayed nearest to *apple* in every phrase, with equal
-#   weights in only one.
-# - **But the weights follow similarity.** In the sentence of the course, *it* hardly looked at *bank*. In lesson 2
-#   each word gets a separate vector that says what it looks for.
+# - **Self-attention let the phrase in and kept the word.** All sixteen outputs were on the side of their phrase and
+#   nearest to *apple*. So were those with half of the weight on *apple* and the rest shared equally.
+# - **Dot products choose similar words, which need not be the ones that help.** *Loop* chose *terminates*, but *it*
+#   hardly looked at *bank*. In lesson 2 each word gets a separate vector that says what it looks for.
 # - **Order does not count, and there are no parameters.** Shuffled words got the same outputs, up to rounding;
 #   [lesson 6](../06_positions/06_positions.ipynb) adds positions. Training can only change the vectors that
 #   self-attention gets.
-# - **A picture showed that the code was wrong.** It raised no error, and trained to nearly the same score as the
-#   right code. But some of its outputs were outside the hull of the inputs. Outside means wrong; inside does not mean
-#   right.
+# - **A picture showed that the code was wrong**, where no error and hardly the score did: some outputs were outside
+#   the hull of the inputs. Outside means wrong; inside does not mean right.
 #
-# **Three questions to think about**
+# **Two questions to think about**
 #
 # <details><summary>1. What does self-attention return if all t input vectors are the same? What if they are all
 # orthogonal and very long?</summary>
@@ -844,14 +851,7 @@ ladder.show()
 # then puts nearly all weight on the diagonal, and again almost nothing changes.
 #
 # </details>
-# <details><summary>2. Rotate all input vectors by the same rotation. What happens to the weights, and to the
-# outputs?</summary>
-#
-# A rotation changes no length and no angle, so it changes no dot product and no weight. The outputs are the same
-# averages, but of rotated vectors, so they are rotated too.
-#
-# </details>
-# <details><summary>3. Could softmax be left out, and the scores used as weights?</summary>
+# <details><summary>2. Could softmax be left out, and the scores used as weights?</summary>
 #
 # Then y = x xᵀ x. The outputs are no longer averages: weights may be negative, and their sum may be any number.
 # Without the softmax the product can also be computed as x (xᵀ x), which costs t·e² instead of t²·e. Linear attention

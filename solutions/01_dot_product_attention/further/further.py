@@ -7,19 +7,25 @@
 # %% [markdown]
 # # Measured further: Dot-product attention
 #
-# Three measurements that [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) mentions and does not
-# show. The last one gives exercise 6 away.
+# [Lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) mentions four things that it does not show: the
+# features found by the ratings, the word *set*, the choice of *apple*, and the score of a wrong softmax. The first and
+# the last give exercises 1 and 6 away.
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
+import torch.nn.functional as F
 
+from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
 from helpers.ladder import BareAttention, ByteModel, measured
 from helpers.parts.attention import attention
 from helpers.rungs import RUNGS
+
+plots.use_course_style()
 
 
 def self_attention(x):
@@ -28,11 +34,40 @@ def self_attention(x):
 
 
 # %% [markdown]
+# ## Ratings alone give back both features of the films
+#
+# The lesson learns a vector for every viewer and every film from some of the ratings. Rotate all of these vectors by the
+# same angle, and no dot product changes, so training does not fix the axes. A singular value decomposition (SVD) of the
+# predictions does. Its two axes are the features that made the ratings, though no rating names them.
+
+# %% mystnb={"image": {"alt": "Scatter plot of the films along the first two axes of the SVD. Romances are on one side, action films on the other; light films and serious ones separate in the other direction."}}
+known, generator = film_ratings(), torch.Generator().manual_seed(0)
+users, films = (0.1 * torch.randn(count, 2, generator=generator) for count in known.ratings.shape)
+optimiser = torch.optim.Adam([users.requires_grad_(), films.requires_grad_()], lr=0.02)
+for _ in range(300):
+    loss = F.mse_loss((users @ films.T)[known.seen], known.ratings[known.seen])
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+
+_, spread, directions = torch.linalg.svd((users @ films.T).detach(), full_matrices=False)
+plots.plane(
+    directions[:2].T * spread[:2] / len(users) ** 0.5,
+    known.names,
+    labels=("first axis of the SVD", "second axis of the SVD"),
+    title="Ratings alone separate romance from action, and serious from light",
+)
+plt.show()
+
+# %% [markdown]
+# **How to read it.** Each point is a film. Romances are on the left, action films on the right, light films at the top,
+# serious ones at the bottom.
+
+# %% [markdown]
 # ## An axis of the SVD is a feature only in some data
 #
-# In the lesson the two axes of the SVD are the two features of the films. That takes two things: viewers differ more
-# about one feature than about the other, and the features are uncorrelated over the films. Take either away, and both
-# axes are mixtures of both features.
+# That takes two things: viewers differ more about one feature than about the other, and the features are uncorrelated
+# over the films. Take either away, and both axes are mixtures of both features.
 
 
 # %%

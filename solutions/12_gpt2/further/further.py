@@ -7,8 +7,8 @@
 # %% [markdown]
 # # Measured further: GPT-2
 #
-# What [lesson 12](../12_gpt2/12_gpt2.ipynb) leaves out: where the parameters of a GPT-2 are, how close its GELU is to the
-# exact one, what all heads of the pocket model look at, and two models compared across two languages.
+# What [lesson 12](../12_gpt2/12_gpt2.ipynb) leaves out: how well the pocket models predict, where the parameters of a
+# GPT-2 are, how close its GELU is to the exact one, and what all heads of the Python model look at.
 
 # %%
 
@@ -18,6 +18,7 @@ import torch.nn.functional as F
 
 from helpers import plots
 from helpers.data.datasets import gpt2_files
+from helpers.data.recorded import recorded
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.data.toy.five_sentences import SENTENCES
 from helpers.parts import gpt2
@@ -29,6 +30,21 @@ names = ("pocket_english", "pocket_python")
 folders = {name: gpt2_files(name, say=lambda line: None).folder for name in names}
 models = {name: (gpt2.load(folder), Tokenizer.from_folder(folder)) for name, folder in folders.items()}
 pocket, tokenizer = models["pocket_python"]
+
+# %% [markdown]
+# ## How well the pocket models predict
+#
+# Recorded with the training of the two models, one run each.
+
+# %% tags=["hide-input"]
+for run, unit in ((recorded("pocket_austen"), "chapters"), (recorded("pocket_gpt2"), "modules")):
+    result, data = run["result"], run["data"]
+    print(f"{data['name']}: {run['settings']['parameters']:,} parameters,"
+          f" {data['training_tokens']:,} tokens of training text,\n"
+          f"    {result['held_out_bits_per_byte']:.2f} bits per byte on {unit} that it has not read")
+
+# %% [markdown]
+# The texts differ, so these bits per byte do not say which model has learned more.
 
 # %% [markdown]
 # ## Two models, two languages
@@ -62,7 +78,8 @@ for name, text in texts.items():
 # + \underbrace{(4e^2 + 4e)}_{\text{widen}} + \underbrace{(4e^2 + e)}_{\text{narrow}}
 # + \underbrace{4e}_{\text{two norms}} \;=\; 12e^2 + 13e,$$
 #
-# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, because the head is tied.
+# and the model $n e + t_\text{max}\, e + \text{depth}\,(12 e^2 + 13 e) + 2e$, because the head is tied. OpenAI [calls its
+# models](https://github.com/openai/gpt-2) 124M, 355M, 774M and 1558M: the formula agrees to the nearest million.
 
 # %% mystnb={"image": {"alt": "Stacked horizontal bars, each from 0 to 100 per cent, for the pocket model and five published GPT-2s: shares of token table, position table, attention, feed-forward networks and norms. In distilgpt2 the token table is almost a half, in gpt2 almost a third; in the largest it is a twentieth, and feed-forward networks are almost two thirds. The norms are too few to see."}}
 def formula(c):
