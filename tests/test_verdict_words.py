@@ -190,7 +190,7 @@ def test_a_gradient_is_called_by_the_input_it_belongs_to():
 
 def test_of_wrong_values_the_gradient_is_no_matter_of_its_own():
     lines = judged(PRODUCT, product, lambda x, w: (x @ w).exp()).aspects
-    assert lines[1].says == "The values above are wrong, so their gradients are too: fix the values first."
+    assert lines[1].says == "Some results above are wrong, so these gradients are too: fix the results first."
 
 
 def test_advice_for_an_aspect_is_given_where_the_values_above_it_hold():

@@ -27,7 +27,7 @@ from helpers.text import listed
 
 SAME_CAUSE = "The same cause as above."
 MAY_BE_THE_SAME = "This may have the same cause as above: look there first."
-OF_WRONG_VALUES = "The values above are wrong, so their gradients are too: fix the values first."
+OF_WRONG_VALUES = "Some results above are wrong, so these gradients are too: fix the results first."
 HOLDS_ELSEWHERE = " Your answer is right in {}. What is different about {}?"
 CUT_OR_WRONG = (
     f" Look for a part of the graph that is cut ({WHAT_CUTS}), and whether your result is right on such inputs."
