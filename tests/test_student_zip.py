@@ -193,7 +193,9 @@ def test_solutions_are_in_a_zip_only_when_it_is_made_with_them(tmp_path):
     with zipfile.ZipFile(make_bundle(tmp_path, course)) as archive:
         assert not any("solutions" in name for name in archive.namelist())
         assert not any(b"41" in archive.read(name) for name in archive.namelist() if "release" not in name)
-    with zipfile.ZipFile(make_bundle(tmp_path, course, with_solutions=True)) as archive:
+    with_them = make_bundle(tmp_path, course, with_solutions=True)
+    assert with_them != make_bundle(tmp_path, course), "it takes the place of no other zip"
+    with zipfile.ZipFile(with_them) as archive:
         packed = archive.read(f"{NAME}/{PACKED_SOLUTIONS}")
     assert b"41" not in packed and list(json.loads(packed)) == ["01_a"]
 

@@ -97,10 +97,14 @@ def release_files(course: Path = ROOT, *, with_solutions: bool = False) -> dict[
 
 
 def make_bundle(folder: Path | None = None, course: Path = ROOT, *, with_solutions: bool = False) -> Path:
-    """Write the bundle to dist/ (or `folder`) and return its path. The same commit makes the same bytes."""
+    """Write the bundle to dist/ (or `folder`) and return its path. The same commit makes the same bytes.
+
+    With solutions it has another name, so that it never takes the place of the one for a class that is graded.
+    """
     moment = max(last_commit(course).date.timetuple()[:6], (1980, 1, 1, 0, 0, 0))  # no zip holds an earlier one
     files = release_files(course, with_solutions=with_solutions)
-    path = (folder or course / "dist") / f"{'-'.join(filter(None, (NAME, version_of(files))))}.zip"
+    words = NAME, version_of(files), "with-solutions" * with_solutions
+    path = (folder or course / "dist") / f"{'-'.join(filter(None, words))}.zip"
     with written_whole(path) as unfinished, zipfile.ZipFile(unfinished, "w") as bundle:
         for name, data in files.items():
             member = zipfile.ZipInfo(f"{NAME}/{name}", moment)
