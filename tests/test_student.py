@@ -213,10 +213,13 @@ def test_the_page_says_where_somebody_stopped_and_what_comes_next():
     assert "Begin with" in start_page.page_as_html(course, now)
 
     now = start_page.standing(course, [said("01_l", "b", 2, "right")])
-    assert now.stopped == (course[0], "c") and now.following is course[1] and now.points["01_l"] == 2
+    assert now.stopped == (course[0], "c") and now.following is None and now.points["01_l"] == 2
     now = start_page.standing(course, [said("01_l", "b", 1), said("02_l", "d", 2, "right"), said("01_l", "b", 0.5)])
     assert now.stopped == (course[0], "b") and now.points == {"01_l": 1, "02_l": 2, "03_l": 0}
-    assert now.following is course[2]
+    now = start_page.standing(
+        course, [said("02_l", "d", 2, "right"), *(said("01_l", name, 2, "right") for name in "abc")]
+    )
+    assert now.stopped == (course[0], "") and now.following is course[2]
     everything = [said(f"0{1 + (k > 2) + (k > 3)}_l", name, 2, "right") for k, name in enumerate("abcde")]
     now = start_page.standing(course, everything)
     assert now.stopped == (course[2], "") and now.following is None

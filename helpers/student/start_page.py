@@ -69,7 +69,7 @@ class Standing:
     first.
     """
     following: NotebookLesson | None
-    """The lesson to go on with, None where all is done."""
+    """The lesson that comes next; None while an exercise is left in the last one, and where all is done."""
 
 
 def standing(course: Sequence[NotebookLesson], results: Sequence[Result]) -> Standing:
@@ -90,6 +90,8 @@ def standing(course: Sequence[NotebookLesson], results: Sequence[Result]) -> Sta
     here = stopped[0].number if stopped else 0
     unsolved = [one for one in course if len(solved[one.name]) < len(one.exercises) and one.number != here]
     following = next((lesson for lesson in unsolved if lesson.number > here), next(iter(unsolved), None))
+    if stopped and stopped[1]:
+        following = None
     return Standing(points, {name: frozenset(names) for name, names in solved.items()}, stopped, following)
 
 
