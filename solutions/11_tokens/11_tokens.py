@@ -20,7 +20,7 @@
 # | **You will build** | GPT-2's tokenizer: its byte alphabet, the learning of merges, decoding, bits per byte; and you fix an encoder |
 # | **You need** | [lesson 9](../09_character_generator/09_character_generator.ipynb) for cross-entropy and bits per byte; bytes and text in Python |
 # | **It takes** | about 70 minutes: five exercises, 13 points, and three predictions |
-# | **It computes** | for a few seconds a cell, on any laptop |
+# | **It computes** | for a few seconds a cell, and for less than a minute where two models are trained, on any laptop |
 #
 # In [the notation table](../../site/notation.md), n is the size of the vocabulary. What every check asks is on [the
 # page for students](../../site/students.md).
@@ -650,9 +650,9 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 # **The model on tokens predicts the held-out text better, after fewer steps.** It needs 2.32 bits per byte, the model
 # on bytes 3.16. Each step has as many positions, and bytes take more than three times as many steps.
 #
-# Two advantages come with the tokens: the merges were counted on all of the training text, and a window holds more of
-# it. This is one seed and a short training. With twice the reading the gap is less than half as large ([Measured
-# further](../../site/further.md#lesson-11)).
+# Two differences remain: the merges were counted on all of the training text, and a window of tokens holds more of
+# it. How much each of them matters was not measured. This is one seed and a short training: with twice the reading
+# the gap is less than half as large ([Measured further](../../site/further.md#lesson-11)).
 #
 # ## What you can do now
 #
