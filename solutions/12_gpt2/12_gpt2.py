@@ -878,7 +878,7 @@ def induction_score(weights, period):
 check(induction_score)
 
 # %% [markdown]
-# Induction is measured on random tokens that come twice: its words offer no other clue than the repetition. The
+# Induction is measured on random tokens that come twice, which offer no other clue than the repetition. The
 # previous-token score, the mean weight on the token before, is measured on held-out code. All that follows is the
 # Python model.
 
@@ -985,16 +985,15 @@ check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
 # **Copying fails with the previous-token head off, and with all nine induction heads off.** Both losses are above
-# ln n, the loss of a guess. The controls stay below it: with one of the other heads off the loss is 0.47 in the mean,
-# with nine of them 2.58. (Those nine are drawn from the heads that are no induction heads and that copying can spare
-# one by one.)
+# ln n, the loss of a guess. The means of the controls are far below it: 0.47 with one of the other heads off, 2.58
+# with nine. (Those nine are drawn from the heads that are no induction heads and that copying can spare one by one.)
 #
 # **Without the previous-token head, no head looks at the right place** (last column). The strongest induction head
 # alone is hardly missed: eight others look at the same place.
 #
-# One other head cannot be spared, head 5 of block 0. Without it copying fails as well, and ordinary code is predicted
-# much worse ([Measured further](../../site/further.md#lesson-12)). So the table does not single out the
-# previous-token head. This is one model.
+# **One other head cannot be spared**, head 5 of block 0. Without it copying fails as well, and ordinary code is
+# predicted much worse ([Measured further](../../site/further.md#lesson-12)). So the previous-token head is not the
+# only one that copying needs. This is one model.
 #
 # Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
 # All this was a pocket model. What about OpenAI's?
@@ -1040,8 +1039,8 @@ else:
 #
 # - **You write GPT-2 and a translation of the names.** Two folders then continue the same two words like a novel and
 #   like Python.
-# - **A comparison at every stage shows that it is right.** Loading does not: transposed square matrices fit. Nor does
-#   the loss: with the exact GELU it is the same to three decimals.
+# - **You compare its numbers with those of another program, stage by stage.** On one sentence yours differ by no more
+#   than rounding. Loading misses transposed square matrices, and the loss the exact GELU.
 # - **A cache changed no token**, in either folder. In the recorded run, the longer the text, the more time it saved.
 # - **In the Python model copying fails without two kinds of heads:** with one previous-token head off, and with all
 #   nine induction heads off.

@@ -60,6 +60,14 @@ def test_perplexity_rises_and_bits_per_byte_fall_with_merges():
     assert rows == sorted(rows) and bits == sorted(bits, reverse=True) and rows[-1] > 10 * rows[0]
 
 
+def test_the_model_on_tokens_is_ahead_of_one_of_equal_size_on_bytes():
+    rows = re.findall(r"([\d,]+) parameters, ([\d,]+) steps, ([\d.]+) bits per byte", printed(SOURCE))
+    (sizes, steps, bits) = zip(*([float(number.replace(",", "")) for number in row] for row in rows), strict=True)
+    assert abs(sizes[0] - sizes[1]) < 20 and steps[0] > 3 * steps[1]
+    assert bits[0] - bits[1] > 2 * (2.46 - 2.15), "twice the gap that twice the reading leaves on the further page"
+    assert 1_000 * 64 == 64_000, "parameters of the table's rows for 1,000 merges"
+
+
 def test_what_the_prose_says_of_costs_is_in_the_record():
     assert PUBLISHED["vocabulary"] == 50_257 and 0.65 < PUBLISHED["words_with_a_space"] / 50_000 < 0.68
     assert len({tuple(PUBLISHED["cuts"][text]) for text in ("the", " the", "The", " The", "THE")}) == 5
@@ -67,7 +75,9 @@ def test_what_the_prose_says_of_costs_is_in_the_record():
     tokens = {language: sum(counts) for language, counts in PUBLISHED["sentences"].items()}
     assert tokens == {"English": 35, "German": 48, "Chinese": 82, "Russian": 137, "Hindi": 199, "Python": 40}
     texts = {**SENTENCES, "Python": CODE}
-    per_byte = {name: tokens[name] / sum(len(text.encode()) for text in texts[name]) for name in texts}
+    lengths = {name: sum(len(text.encode()) for text in texts[name]) for name in texts}
+    assert lengths == {"English": 152, "German": 137, "Chinese": 129, "Russian": 216, "Hindi": 331, "Python": 106}
+    per_byte = {name: tokens[name] / lengths[name] for name in texts}
     assert {name: round(share, 2) for name, share in per_byte.items()} == {
         "English": 0.23,
         "German": 0.35,
@@ -84,6 +94,7 @@ def test_what_the_first_figure_says_of_the_sentence():
     by = PUBLISHED["sentence_cut_by"]
     assert PUBLISHED["pieces_of_bert"] == 30_522 and "zurich" in by["BERT"] and "##izer" in by["BERT"]
     assert "".join(by["BERT"]).islower() and {"Ġ123", "45"} <= set(by["GPT-2"])
+    assert "12345" in PUBLISHED["sentence"]
     small = bpe.Tokenizer.from_folder(POCKET)
     cut = [small.token(i) for i in small.encode(PUBLISHED["sentence"])]
     assert {"·exception", "·doesn"} <= set(cut) and "".join(cut[1:7]) == "·ZÃ¼rich" and len(cut) > len(by["GPT-2"])
