@@ -244,7 +244,7 @@ def test_the_first_page_leads_to_the_course_with_and_without_an_address():
         return {link.text: link["href"] for link in links}
 
     here, published = addresses(""), addresses(PUBLISHED["repository"])
-    assert here["Read lesson 1"].startswith("lessons/01_") and here["Get the course"] == "#how-to-start"
+    assert here["Read lesson 1"].startswith("lessons/01_") and here["How to start"] == "#how-to-start"
     assert here["Play with a small GPT-2"] == "players/pocket.html" and "Open in Colab" not in here
     assert "colab" in published["Open in Colab"] and len(published) == 4
     copy = front_page.copy(PUBLISHED["repository"], "main")

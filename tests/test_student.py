@@ -365,6 +365,7 @@ def test_an_installed_course_works_in_the_folder_around_it(mine, tmp_path):
     [
         (["lab", "99"], f"no lesson called 99. The lessons: {FIRST}"),
         (["stub", "raw_weight"], "Did you mean raw_weights"),
+        (["stub", "nothing_like_it"], "stands on its card"),
         (["stub", "raw_weights", "--lesson", "77"], "no lesson called 77"),
         (["solution", "raw_weights"], "holds no solutions"),
     ],

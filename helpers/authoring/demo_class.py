@@ -94,6 +94,8 @@ def remove(lesson: str) -> None:
     if not others_in(Path("submitted")):
         shutil.rmtree(Path("report", lesson), ignore_errors=True)
     print("The demo class is gone.")
+    if Path("export").is_dir():
+        print("Tables in export/ may still name it: make export writes them anew.")
 
 
 def student_id(name: str) -> str:

@@ -28,7 +28,7 @@ def start_buttons(repository: str, branch: str) -> str:
     ways = {"Read lesson 1": f"lessons/{FIRST}.html", "Play with a small GPT-2": "players/pocket.html"}
     if repository:
         ways["Open in Colab"] = in_colab(repository, branch, FIRST)
-    ways["Get the course"] = "#how-to-start"
+    ways["Get the course" if repository else "How to start"] = "#how-to-start"
     links = "".join(f'<li><a href="{escape(address)}">{name}</a></li>' for name, address in ways.items())
     return f'<ul class="start">{links}</ul>'
 
@@ -36,7 +36,7 @@ def start_buttons(repository: str, branch: str) -> str:
 def copy(repository: str, branch: str) -> str:
     """How to get a copy of the course, as Markdown. repository: its address, "" while it has none."""
     if not repository:
-        return "No address is published with this site: ask whoever gave it to you for the students' zip."
+        return "Ask whoever gave you this site for the students' zip, unzip it, and open a terminal in its folder."
     zipped, binder = archive(repository, version()), in_binder(repository, branch)
     colab = in_colab(repository, branch, FIRST)
     return (

@@ -122,7 +122,7 @@ def find(exercise: str, lesson: str = "") -> tuple[str, str]:
         raise NotFound(f"Lessons {' and '.join(homes)} both have an exercise {exercise}. Say which: {which}")
     everything = sorted({name for names in exercises.values() for name in names})
     close = difflib.get_close_matches(exercise, everything, 3, 0.5)
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(everything) or 'none'}."
+    hint = f"Did you mean {' or '.join(close)}?" if close else "The name of an exercise stands on its card."
     raise NotFound(f"No exercise is called {exercise}. {hint}")
 
 
