@@ -12,8 +12,7 @@
 # Lesson 9's model reads from the left, because it must not see what it predicts. A model that only has to understand
 # a text could read all of it, both ways. **But which task can teach such a model?** You try three: predict the next
 # word; find hidden words, the task of **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)); and find
-# the text that belongs to a given one. At the end, a published model learns a new task from a few labels, in a
-# recorded run.
+# the text that belongs to a given one. At the end, few new weights teach the model a task with labels.
 #
 # | | |
 # |---|---|
@@ -52,7 +51,7 @@ from helpers.parts.blocks import LayerNorm
 from helpers.parts.blocks import TransformerBlock as FinishedBlock
 from helpers.parts.classifier import mean_pool
 from helpers.parts.weight_files import read_weights
-from helpers.progress import progress
+from helpers.progress import progress, shortened
 
 check = start("14_bert")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
@@ -63,13 +62,19 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # Lesson 9's task is to predict what comes next: there a byte, here a word or a part of one. One block of lesson 7
 # learns it twice. *Both ways*, every position looks at all positions. *Left only*, lesson 5's causal mask hides
 # what comes later. Initial weights, texts and their order are the same. The texts are lesson 8's generated film
-# reviews, then random tokens, which no model can predict.
+# reviews, those of at most 24 tokens; then random tokens, which no model can predict.
 
 # %%
 (texts, _), (test_texts, _) = reviews()
 vocabulary = finished_bert.learn_pieces(texts, size=240)
 tokenizer = PieceTokenizer(vocabulary)
-all_ids, _, _ = tokenizer.batch(texts, t_max=48)    # (number of texts, 48)
+
+def short(texts, most=24):
+    """The ids of those texts that have at most so many tokens: (number of texts, most)."""
+    ids, _, _ = tokenizer.batch(texts, t_max=48)
+    return ids[(ids != tokenizer.pad).sum(dim=1) <= most][:, :most]
+
+all_ids, test_ids = short(texts), short(test_texts)
 
 def next_word(ids, chance):
     """Inputs and targets (b, t): at each position, the token that follows."""
@@ -83,12 +88,15 @@ def may_look(ids, direction):
     return real if direction == "both ways" else real.unsqueeze(1) & triangle
 
 # %% tags=["hide-input"]
-def fit(weights, loss_at, steps, rate, name):
-    """Train `weights`; loss_at(step) is the loss on one batch. Returns all losses."""
+def fit(weights, loss_at, steps, rate, name=None):
+    """Train `weights`; loss_at(step) is the loss on one batch. Returns all losses.
+
+    name: of the line that shows the progress; None: without such a line.
+    """
     optimiser = torch.optim.AdamW(weights, lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps)
-    losses = []
-    for step in progress(range(steps), name):
+    losses, numbers = [], range(shortened(steps))
+    for step in progress(numbers, name) if name else numbers:
         loss = loss_at(step)
         optimiser.zero_grad()
         loss.backward()
@@ -104,7 +112,7 @@ def new_model(words, depth):
     model = FinishedBert(BertConfig(n=words, t_max=48, e=64, h=4, depth=depth))
     return model, WordHead(model)
 
-def train(task, direction, data, depth, steps, rate, watch=lambda step, *parts: None):
+def train(task, direction, data, depth, steps, rate, batch=64, watch=lambda *now: None):
     """A new model, its head, and the loss of every step.
 
     watch: is called before each step with its number, the model and the head.
@@ -114,8 +122,7 @@ def train(task, direction, data, depth, steps, rate, watch=lambda step, *parts: 
 
     def loss_at(step):
         watch(step, model, head)
-        ids = data[torch.randint(len(data), (64,), generator=chance)]
-        ids = ids[:, :int((ids != tokenizer.pad).sum(dim=1).max())]    # (b, t)
+        ids = data[torch.randint(len(data), (batch,), generator=chance)]    # (b, t)
         inputs, targets = task(ids, chance)
         logits = head(model.hidden(inputs, None, may_look(ids, direction))[-1])
         return finished_bert.masked_loss(logits, targets)
@@ -126,8 +133,8 @@ def train(task, direction, data, depth, steps, rate, watch=lambda step, *parts: 
 # %%
 chance, special = torch.Generator().manual_seed(1), 5    # ids 0 to 4 are not words
 random = torch.randint(special, len(vocabulary), (20_000, 12), generator=chance)
-tried = {(name, direction): train(next_word, direction, data, depth=1, steps=200, rate=1e-2)
-         for name, data in (("reviews", all_ids[:, :24]), ("random tokens", random))
+tried = {(name, direction): train(next_word, direction, data, depth=1, steps=150, rate=1e-2)
+         for name, data in (("reviews", all_ids), ("random tokens", random))
          for direction in ("both ways", "left only")}
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of loss against training step. On reviews, both ways falls to almost zero and left only levels off at about one nat. On random tokens, both ways falls to almost zero, too, and left only stays at the dotted line, log 203."}}
@@ -172,23 +179,10 @@ def write(direction, text, count=12):
 for direction in ("both ways", "left only"):
     print(f"{direction:>10}: {write(direction, 'the plot is')}")
 
-test_ids, _, _ = tokenizer.batch(test_texts, t_max=24)
-inputs, targets = next_word(test_ids, None)
-model, head, _ = tried["reviews", "both ways"]
-with torch.no_grad():
-    for direction in ("both ways", "left only"):
-        logits = head(model.hidden(inputs, None, may_look(inputs, direction))[-1])
-        loss = finished_bert.masked_loss(logits, targets)
-        print(f"trained both ways, reads test reviews {direction}:"
-              f" {loss:.2f} nats per token")
-n = len(vocabulary)
-print(f"guessing evenly among {n} pieces: {math.log(n):.2f} nats")
-
 # %% [markdown]
 # **Read both ways, the next word is copied, not predicted.** Position i has to predict token i + 1, and it may look
-# at position i + 1, where that token is. While the model writes, there is no position i + 1 yet. With everything to
-# the right hidden, the same model does hardly better on test reviews than guessing evenly: 5.05 nats against 5.34.
-# With the causal mask in training, there is nothing to copy.
+# at position i + 1, where that token is. While the model writes, there is no position i + 1 yet, and it repeats
+# itself. With the causal mask in training, there is nothing to copy.
 #
 # So the mask stays, or the task has to change: something must be missing in the *input*. What are the units of this
 # input?
@@ -362,11 +356,6 @@ plots.hidden_words([tokenizer.pieces_by_id[int(inputs[row, k])] for k in real],
                    [tokenizer.pieces_by_id[int(ids[row, k])] for k in real],
                    ["".join(name for name in fates if fates[name][row, k]) for k in real])
 plt.show()
-words = ~tokenizer.special(ids)
-print(f"{len(ids)} reviews: {asked[words].float().mean():.1%} of the words are asked for")
-for name, where in fates.items():
-    print(f"of these {name:>13}: {where.sum() / asked.sum():.1%}")
-print(f"changed among those that are not asked for: {(inputs != ids)[~asked].sum().item()}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -508,23 +497,6 @@ class Bert(nn.Module):
 check(Bert)
 
 # %% [markdown]
-# The three tables and their norm have $n e + t_\text{max}\,e + 2e + 2e$ parameters, a block has $12e^2 + 13e$ as in
-# lesson 12, and the pooler $e^2 + e$.
-
-# %% tags=["nbval-check-output"]
-def formula(c):
-    return (c.n + c.t_max + 4) * c.e + c.depth * (12 * c.e**2 + 13 * c.e) + c.e**2 + c.e
-
-for name in ("bert-base-uncased", "bert-large-uncased", "all-MiniLM-L6-v2"):
-    c = BertConfig.published(name)
-    with torch.device("meta"):
-        counted = sum(p.numel() for p in Bert(c).parameters())
-    print(f"{name:>19}: {formula(c):>11,} by formula, {counted:>11,} by count,"
-          f" {c.n * c.e / counted:4.0%} of them the table of tokens")
-
-# %% [markdown]
-# The paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)) says 110M and 340M (section 3).
-#
 # ## Read both ways, more hidden words are found
 #
 # Both directions learn again, now with hidden words. For the model that reads left only, this is a needless
@@ -559,19 +531,18 @@ def hide(ids, chance):
 ways = {"both ways, hidden words": (hide, "both ways"),
         "left only, hidden words": (hide, "left only"),
         "left only, next word": (next_word, "left only")}
-ids, _, mask = tokenizer.batch(test_texts, t_max=48)    # (reviews, t)
-drawn = torch.rand(ids.shape, generator=torch.Generator().manual_seed(1))
-place = (drawn * ~tokenizer.special(ids)).argmax(dim=1)    # one word of each review
-rows = torch.arange(len(ids))
-truth, hidden_one = ids[rows, place], ids.clone()
+drawn = torch.rand(test_ids.shape, generator=torch.Generator().manual_seed(1))
+place = (drawn * ~tokenizer.special(test_ids)).argmax(dim=1)    # one word of each review
+rows = torch.arange(len(test_ids))
+truth, hidden_one = test_ids[rows, place], test_ids.clone()
 hidden_one[rows, place] = tokenizer.mask
 
 @torch.no_grad()
-def test_hidden(way, model, head, count=len(ids)):
+def test_hidden(way, model, head, count=len(test_ids)):
     """Loss in nats, and share that is right, at the hidden word of `count` reviews."""
     task, direction = ways[way]
     at = place - 1 if task is next_word else place    # the next word is predicted before
-    few, where = rows[:count], may_look(ids[:count], direction)
+    few, where = rows[:count], may_look(test_ids[:count], direction)
     logits = head(model.hidden(hidden_one[:count], None, where)[-1][few, at[:count]])
     right = (logits.argmax(-1) == truth[:count]).float().mean()
     return F.cross_entropy(logits, truth[:count]).item(), right.item()
@@ -580,23 +551,25 @@ runs, tests_of = {}, {}
 for way, (task, direction) in ways.items():
     tests_of[way] = []
     def watch(step, *parts):
-        if step % 30 == 0:
+        if step % 40 == 0:
             tests_of[way].append((step, test_hidden(way, *parts, count=500)[0]))
-    runs[way] = train(task, direction, all_ids, depth=2, steps=600, rate=3e-3, watch=watch)
+    runs[way] = train(task, direction, all_ids, depth=2, steps=800, rate=3e-3,
+                      batch=32, watch=watch)
 pocket = runs["both ways, hidden words"][0]
 config = pocket.config
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss at a hidden word against training step for three models. All fall from above five nats. With the next word, left only, it falls much sooner and levels off near 1.0. With hidden words, both ways and left only fall together at first; left only ends at 1.2, both ways crosses the next-word curve before step 400 and ends lowest, below 0.8. A dotted line near four nats marks the loss of knowing only how frequent each word is."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss at a hidden word against training step for three models. All fall from above five nats. With the next word, left only, it falls much sooner and levels off near 1.1. With hidden words, both ways and left only fall together at first; left only ends highest, both ways crosses the next-word curve in the last third of the training and ends lowest, just below 1. A dotted line near four nats marks the loss of knowing only how frequent each word is."}}
 counts = torch.bincount(all_ids[~tokenizer.special(all_ids)], minlength=config.n) + 1.0
 unigram = -(counts / counts.sum()).log()[truth].mean().item()
+commonest = (truth == counts.argmax()).float().mean()
 plots.curves({way: tuple(zip(*points)) for way, points in tests_of.items()},
              "step", "loss at a hidden word (nats)",
              landmarks={"frequencies of words": unigram},
              title="The next word is learned sooner; reading both ways ends lower")
 plt.gca().set_ylim(bottom=0)
 plt.show()
-print(f"one hidden word in each of {len(ids):,} test reviews;"
-      f" frequencies alone: {unigram:.2f} nats")
+print(f"one hidden word in each of {len(test_ids):,} test reviews")
+print(f"{'frequencies alone':>23}: {unigram:.2f} nats, {commonest:.1%} right")
 for way, (model, head, _) in runs.items():
     nats, right = test_hidden(way, model, head)
     print(f"{way:>23}: {nats:.2f} nats, {right:.1%} right")
@@ -606,7 +579,7 @@ for way, (model, head, _) in runs.items():
 #
 # **How to read it.** Loss at one hidden word in each of 500 test reviews, during training. One run each, with the
 # same initial weights and training reviews. Horizontal line: each word is predicted by its frequency alone. The
-# printed numbers are for all test reviews after the last step.
+# printed numbers are for all short test reviews after the last step.
 #
 # </div>
 
@@ -632,9 +605,8 @@ for text in ("[MASK] the plot is slow, the cast is good",
 
 # %% [markdown]
 # **The model that reads both ways finds more hidden words than either left-only model, even the one that learns from
-# every next word.** In one run each, it finds 73 %. Left only finds 62 % with the same task. The third model finds 64
-# %, although its loss is the lowest for more than half of the training. In both sentences above, the clue is to the
-# right of the hidden word.
+# every next word.** In one run each, it finds 67 %. Left only finds 56 % with the same task, and 60 % with the next
+# word as its task. In both sentences above, the clue is to the right of the hidden word.
 #
 # In the paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 and 3), reading both ways
 # helps a later task, too. On SQuAD (where in a text is the answer?), F1 is 87.9 for the model that reads both ways
@@ -793,24 +765,9 @@ def taught(model, steps=150):
 found = {"BERT, hidden words only": recall(speaker),
          "mean of words, contrastive": taught(MeanOfWords(speaker)),
          "BERT, contrastive": taught(copy.deepcopy(speaker))}
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two bars for each of three ways. BERT with hidden words only: both at half a percent. The mean of words, contrastive: about half among all 200 numerals, about nine tenths without the hard negative. BERT, contrastive: nearly all in both."}}
-figure, ax = plt.subplots(figsize=(6, 2.5))
-pools = (("among all 200", None), ("without the hard negative", "///"))
-for k, (name, hatch) in enumerate(pools):
-    heights = [100 * shares[k] for shares in found.values()]
-    bars = ax.barh([i - 0.2 + 0.4 * k for i in range(len(found))], heights, height=0.36,
-                   color=plots.COLOURS[k], label=name, hatch=hatch, edgecolor="white")
-    ax.bar_label(bars, fmt="%.0f", padding=2, fontsize=8)
-ax.set_yticks(range(len(found)), list(found))
-ax.invert_yaxis()
-ax.set(xlabel="German numeral found (%)", xlim=(0, 112),
-       title="Only the contrastive BERT tells two orders apart")
-ax.legend(loc="upper right", fontsize=8)
-plt.show()
+print(f"{'found':>27}   among all 200   without the hard negative")
 for name, (among_all, without) in found.items():
-    print(f"{name:>29}: {among_all:.1%} found among all,"
-          f" {without:.1%} without the hard negative")
+    print(f"{name:>27}{among_all:16.1%}{without:28.1%}")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -822,14 +779,14 @@ for name, (among_all, without) in found.items():
 # </div>
 #
 # **Pairs teach vectors that can be searched, across two languages and down to the order of the words.** The BERT
-# that only guessed now finds every numeral. The mean of words cannot tell a number from its hard negative and finds
-# about half. In three more runs BERT made no error, even where it started from random weights ([Measured
+# that found none now finds all but one. The mean of words cannot tell a number from its hard negative and finds
+# less than half. In three more runs BERT made no error, even where it started from random weights ([Measured
 # further](../../site/further.md#lesson-14)).
 #
-# Do pairs also teach vectors that can search in prose?
+# What does such a vector hold of a sentence in plain English?
 
 # %% [markdown]
-# ## Trained on pairs, a published model beats word counts
+# ## A published model's vector says what a sentence is about
 #
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks with e =
 # 384. It started from a small model that others had trained to imitate a large one (*distillation*). Then it
@@ -862,20 +819,9 @@ print("your model now:", *(f"{number:.4f}" for number in numbers),
 print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 
 # %% [markdown]
-# With the published file, your numbers should agree with those recorded. The test on prose was recorded, too: 300
-# paragraphs of Python's reference manual are cut in half. For each first half, find its second half among all.
-
-# %%
-search = run["search"]
-print(f"{search['paragraphs']} paragraphs: the right half is the closest, is among five")
-for way, (first, five) in search["found"].items():
-    print(f"{way:>24}: {first:.0%}, {five:.0%}")
-
-# %% [markdown]
-# **On this prose, the published model finds more than word counts do.** It puts the right half first about nine
-# points more often than **tf-idf**, which counts the words that two texts share and gives rare ones more weight. The
-# standard error of each share is about 3 points. Still, in most cases the right half is not first. What do such
-# vectors capture, and what do they miss? Single sentences show it more clearly.
+# With the published file, your numbers should agree with those recorded. These vectors can search: they find the
+# other half of a paragraph more often than word counts do ([Measured further](../../site/further.md#lesson-14)). What
+# do they miss? Pairs of sentences show it.
 
 # %% [markdown]
 # <div class="card">
@@ -926,8 +872,7 @@ check.prediction("closer_pair", closer_pair)
 # vector (pair 0). Two sentences that differ by a *not* are as close as two that mean the same (pairs 2 and 5). The
 # model of the numerals did keep the order; what makes the difference was not tested.
 #
-# [Measured further](../../site/further.md#lesson-14) looks into the heads and blocks of this model. How much of it
-# has to learn a task of your own?
+# To be used, such a model has to learn your own task. How much of it must be trained?
 
 # %% [markdown]
 # ## Few new weights can learn a new task
@@ -1016,10 +961,14 @@ class LowRank(nn.Module):
 check(LowRank)
 
 # %% [markdown]
-# Now the queries and values of the pocket model get an update of rank 4. B is drawn at random, because a B of zeros
-# would hide a mistake in merging:
+# Your layer now adapts `speaker`, the BERT that has learned hidden words of numerals. The new task has labels: **is
+# the first digit smaller than the second?** A numeral and its twin have the same words and different labels, so
+# counting words is right in half of the cases. A linear layer, the *classifier*, reads the mean vector. We train it
+# alone, with a low-rank update of all queries and values, or with all weights.
 
 # %%
+RATES = {"classifier alone": 0.03, "LoRA, rank 4": 0.01, "all weights": 0.001}
+
 def with_low_rank(model, rank, alpha):
     model = copy.deepcopy(model).requires_grad_(False)
     for block in model.blocks:
@@ -1028,50 +977,64 @@ def with_low_rank(model, rank, alpha):
             setattr(block.attention, name, LowRank(layer, rank, alpha))
     return model
 
+def adapted(way, seed, steps=100):
+    """The model, its classifier, and how many numbers have been trained."""
+    torch.manual_seed(seed)
+    model = copy.deepcopy(speaker).requires_grad_(way == "all weights")
+    if way.startswith("LoRA"):
+        model = with_low_rank(model, rank=4, alpha=8)
+    classifier = nn.Linear(model.config.e, 2)
+    chance = torch.Generator().manual_seed(seed)
+
+    def loss_at(step):
+        ids = english[learned[torch.randint(len(learned), (32,), generator=chance)]]
+        logits = classifier(text_vectors(model, ids.flatten(0, 1)))    # (64, 2)
+        return F.cross_entropy(logits, torch.tensor([0, 1]).repeat(32))
+
+    weights = [p for p in [*model.parameters(), *classifier.parameters()] if p.requires_grad]
+    fit(weights, loss_at, steps, RATES[way])
+    return model, classifier, sum(p.numel() for p in weights if p.grad is not None)
+
 # %% tags=["hide-input"]
-lora = with_low_rank(pocket, rank=4, alpha=8)
-updates = [p for p in lora.parameters() if p.requires_grad]
-print(f"{sum(p.numel() for p in updates):,} weights can learn, of"
-      f" {sum(p.numel() for p in pocket.parameters()):,}")
-chance = torch.Generator().manual_seed(0)
+asked, label = english[tested].flatten(0, 1), torch.tensor([0, 1]).repeat(len(tested))
+kept = {(way, seed): adapted(way, seed) for way in RATES for seed in range(3)}
+print(f"{'':>19}   trained   right, three runs")
+share = label.float().mean().item()
+print(f"{'the commonest label':>19}{0:10,}   {max(share, 1 - share):.1%}")
 with torch.no_grad():
-    for block in lora.blocks:
-        for name in ("to_queries", "to_values"):
-            B = getattr(block.attention, name).B
-            B.copy_(0.1 * torch.randn(B.shape, generator=chance))
-    before_merging = lora(ids[:50], None, mask[:50])[0]
-    changed = (before_merging - pocket(ids[:50], None, mask[:50])[0]).abs().max()
+    for way in RATES:
+        shares = []
+        for seed in range(3):
+            model, classifier, trained = kept[way, seed]
+            said = classifier(text_vectors(model, asked)).argmax(dim=1)
+            shares.append((said == label).float().mean().item())
+        print(f"{way:>19}{trained:10,}  ", "  ".join(f"{share:.1%}" for share in shares))
+
+    lora = kept["LoRA, rank 4", 0][0]
+    updated = text_vectors(lora, asked)
     for block in lora.blocks:
         block.attention.to_queries = block.attention.to_queries.merge()
         block.attention.to_values = block.attention.to_values.merge()
-    apart = (lora(ids[:50], None, mask[:50])[0] - before_merging).abs().max()
-print(f"largest change by the update: {changed:.1f}; by merging: {apart:.0e}")
-c = BertConfig.published("all-MiniLM-L6-v2")
-update = 2 * c.depth * 2 * 8 * c.e    # 12 matrices, A and B of rank 8
-print(f"all-MiniLM-L6-v2 with r = 8: {update:,} weights,"
-      f" {update / formula(c):.2%} of the model")
+    merging = (text_vectors(lora, asked) - updated).abs().max()
+    learning = (updated - text_vectors(speaker, asked)).abs().max()
+print(f"largest change of a vector by LoRA: {learning:.1f}; by merging: {merging:.0e}")
 
 # %% [markdown]
-# Merging changes the outputs by rounding only. How much accuracy do so few weights cost? Lesson
-# [8](../08_classifier/08_classifier.ipynb) asked on IMDb whether a review is positive; there, counting words was
-# better than its transformer. These runs with all-MiniLM-L6-v2 were **recorded**:
-
-# %% tags=["hide-input"]
-tuned, trained = recorded("imdb_bert")["result"], recorded("imdb")["result"]
-print(f"all labels: lesson 8's transformer {trained['test_accuracy']:.1%},"
-      f" counted words {trained['bag_of_words_accuracy']:.1%},"
-      f" published encoder {tuned['test_accuracy']:.1%}")
-for row in tuned["few_labels"]:
-    print(f"{row['labels']:>5,} labels: all weights {row['all']:.1%},"
-          f" LoRA of rank 8 {row['low rank']:.1%}"
-          f" ({100 * (row['all'] - row['low rank']):.1f} points less),"
-          f" counted pieces {row['bag of words']:.1%}")
-
-# %% [markdown]
-# **LoRA comes close to training all weights.** It is 0.7 to 2.1 points below; each difference alone could be chance
-# ([Measured further](../../site/further.md#lesson-14)). **The fewer the labels, the further the published model is
-# ahead of counting.** With all labels it is still three points ahead. Lesson 8's transformer was neither pretrained
-# nor as large; these runs do not say which of the two matters more.
+# <div class="figure-caption">
+#
+# **How to read it.** Share of 200 test numerals that are labelled right, after 100 steps of 64 numerals. The three runs
+# differ in batches and new weights. Each way has the better of two learning rates, chosen on training numerals. The
+# pairs of first digits in the test occur in training, too, before other digits.
+#
+# </div>
+#
+# **With one fiftieth of the weights, LoRA comes close to training all weights.** In the worst of three runs it labels
+# 95.5 % right, and all weights 100 %. In as many steps, the classifier alone stays below 70 %. The frozen vectors do
+# hold the order of the digits, but it takes longer to read: trained to the end by another method, the classifier
+# reaches 98 % ([Measured further](../../site/further.md#lesson-14)). Merging changes the vectors by rounding only.
+#
+# On IMDb's film reviews, too, LoRA comes close to training all weights of a published model ([Measured
+# further](../../site/further.md#lesson-14)).
 #
 # ## Both tasks are still in use
 #
@@ -1094,15 +1057,11 @@ for row in tuned["few_labels"]:
 #
 # **Which task can teach a model that reads both ways?**
 #
-# - **Not the next word.** It is copied, even where nothing can be predicted. With the next words hidden, the model
-#   was hardly better than guessing.
-# - **Hidden words teach a vector for each token.** In one run each, reading both ways found more of them than
-#   reading left only. On numerals, the means of such vectors found partners no better than guessing.
-# - **Pairs teach a vector for a whole text.** On numerals, BERT then found every partner, down to the order of the
-#   words. The published model, also trained on pairs, found more halves of paragraphs than word counts did, and
-#   hardly saw who did what.
-# - **Labels can then teach your own task with few new weights.** On IMDb, LoRA came close to training all weights,
-#   and the published model was furthest ahead of counting where labels were few.
+# - **Not the next word.** It is copied, even where nothing can be predicted.
+# - **Hidden words teach a vector for each token.** Their means do not match texts.
+# - **Pairs teach a vector for a whole text.** On numerals it holds the order of the words; the published model's
+#   hardly does.
+# - **Labels then teach a task of your own,** and a low-rank update of the frozen model can be enough.
 #
 # You can build BERT and load published weights, hide words for it, and write a contrastive loss and a low-rank
 # update.
