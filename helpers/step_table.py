@@ -1,7 +1,7 @@
 """A table of one training step, made faster and smaller line by line (lesson 17).
 
-table = StepTable(tokens=2048)
-table.measure("plain attention", step, model, optimiser)    # prints this row, beside the one before it
+table = StepTable()
+table.measure("plain attention", step, model, optimiser)    # prints this row, and its share of the one before
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ class Row:
 
 
 class StepTable:
-    """The rows that were measured so far, of steps that each read so many tokens."""
+    """The rows that were measured so far."""
 
-    def __init__(self, tokens: int):
-        self.tokens = tokens
+    def __init__(self):
         self.rows: list[Row] = []
 
     def measure(
@@ -59,16 +58,16 @@ class StepTable:
     def add(self, name: str, seconds: float, activations: int, state: int) -> None:
         """Adds a row that was measured elsewhere, in place of one of the same name.
 
-        Prints it below the row before it, and the new one's share of the old one.
+        Prints it, and its share of the row before it.
         """
         self.rows = [row for row in self.rows if row.name != name]
         self.rows.append(Row(name, seconds, activations, state))
-        print(self._lines(self.rows[-2:]))
+        print(self._lines(self.rows[-1:]))
         if len(self.rows) > 1:
             old, new = self.rows[-2:]
-            shares = f"{new.activations / old.activations:8.2f} ×   {new.state / old.state:5.2f} ×"
             print(
-                f"{'new / old':<22}  {new.seconds / old.seconds:6.2f} ×  {old.seconds / new.seconds:8.2f} ×  {shares}"
+                f"{'new / row before':<22}  {new.seconds / old.seconds:6.2f} ×"
+                f"  {new.activations / old.activations:9.2f} ×  {new.state / old.state:6.2f} ×"
             )
 
     def add_workers(self, name: str, found: list[dict]) -> None:
@@ -80,10 +79,9 @@ class StepTable:
         return self._lines(self.rows)
 
     def _lines(self, rows: list[Row]) -> str:
-        head = f"{'':<22}  s a step  tokens a s  activations     state"
+        head = f"{'':<22}  s a step  activations     state"
         lines = [
-            f"{row.name:<22}  {row.seconds:8.3f}  {self.tokens / row.seconds:10,.0f}"
-            f"  {row.activations / 1e6:8.1f} MB  {row.state / 1e6:5.1f} MB"
+            f"{row.name:<22}  {row.seconds:8.3f}  {row.activations / 1e6:8.1f} MB  {row.state / 1e6:5.1f} MB"
             for row in rows
         ]
         return "\n".join([head, *lines])

@@ -9,14 +9,11 @@
 #
 # *How a training is made to fit*
 #
-# A large model can be [lesson 12's model](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but
-# its training may not fit in memory. **Where does the memory of a training step go, and what does it cost to need
-# less?** This lesson takes one step of a small model and makes it smaller, one change at a time. Each change adds a
-# row to one table of seconds and bytes. The last two sections ask how large a model should be if memory is no
-# limit.
-#
-# The seconds on this page are of one run on one CPU; on another machine, and above all on a GPU, their ratios
-# differ. The bytes are counted, and depend far less on the machine.
+# A large model can be [lesson 12's model](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
+# training may not fit in memory. **What fills the memory of a training step, and which trick takes away which part of
+# it?** This lesson counts the bytes of a step of GPT-2, and takes away one part after another. You write the tricks,
+# and measure each in a small model: what it saves, and what it costs in seconds. The last two sections ask how large
+# a model should be if memory is no limit.
 #
 # | | |
 # |---|---|
@@ -26,8 +23,8 @@
 # | **It computes** | for a few seconds in each cell that adds a row, seconds at most everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d
-# width of a head, n size of the vocabulary. N is the number of parameters and D the number of tokens (here, bytes)
-# that a training reads. 1 MB is a million bytes.
+# width of a head, n size of the vocabulary. N is the number of parameters and D the number of tokens that a training
+# reads. 1 MB is a million bytes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -54,10 +51,74 @@ from helpers.step_table import StepTable
 check = start("17_going_big")
 
 # %% [markdown]
-# ## Most of a step's memory is activations
+# ## At GPT-2's size activations need more than twice the memory of the state
 #
-# The model is lesson 9's: four blocks of width 128 with 8 heads. A step reads four texts of 512 bytes. The first
-# row has attention as lesson 5 wrote it, which PyTorch calls its *math* backend.
+# **State** stays from step to step. For each parameter it is the weight, the gradient and the two running means of
+# [AdamW](../../site/glossary.md#adamw), its **moments**: in float32, four times 4 bytes. **Activations** are what the
+# forward pass computes and the backward pass needs:
+#
+# - in each block the attention weights, $h\,t^2$ numbers for each text;
+# - in each block about twelve vectors of width e for each token: the inputs and outputs of two norms (4), queries,
+#   keys and values (3), the heads' output (1) and the hidden layer, which is four times as wide (4);
+# - after the last block the log-probabilities, n numbers for each token.
+#
+# Here they are for GPT-2 small, with four texts of 1,024 tokens:
+
+# %%
+def counted(N, n, e, h, depth, b, t):
+    """Bytes that a training step keeps in float32, by kind."""
+    return {"weights": 4 * N, "gradients": 4 * N, "moments": 8 * N,
+            "attention weights": 4 * depth * b * h * t * t,
+            "vectors": 4 * depth * b * t * 12 * e,
+            "log-probabilities": 4 * b * t * n}
+
+N, n, e, depth = 124_439_808, 50_257, 768, 12
+gpt2 = counted(N, n, e, h=12, depth=depth, b=4, t=1024)
+
+# %% tags=["hide-input", "nbval-check-output"] mystnb={"image": {"alt": "A stacked horizontal bar: the bytes of one training step at GPT-2's size, 7.0 GB. State, in blue, is less than a third of it: weights, gradients, and moments, which are as large as both together. Activations are the rest: attention weights, the largest part of all, then vectors, then log-probabilities, the smallest of the three."}}
+STATE = ("weights", "gradients", "moments")
+bars = {}
+
+def show(name, title):
+    """A bar for what `gpt2` holds now, below those that were shown before."""
+    bars[name] = dict(gpt2)
+    figure, ax = plt.subplots(figsize=(6, 1.5 + 0.31 * len(bars)), layout="constrained")
+    for place, amounts in enumerate(bars.values()):
+        left = 0
+        for kind, amount in amounts.items():
+            number = list(amounts).index(kind)
+            colour = plots.COLOURS[0 if kind in STATE else number - 2]
+            ax.barh(place, amount / 1e9, 0.72, left, color=colour, edgecolor="white",
+                    linewidth=0.5, hatch=("", "///", "xxx", "", "", "///", "")[number],
+                    label=kind if place == len(bars) - 1 else None)
+            left += amount / 1e9
+        ax.annotate(f"{left:.1f}", (left, place), xytext=(4, 0), va="center", fontsize=9,
+                    textcoords="offset points")
+    ax.set_yticks(range(len(bars)), list(bars))
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    ax.set(xlim=(0, 10.2), xlabel="GB", title=title)
+    figure.legend(loc="outside lower center", ncol=4, fontsize=8.5, handlelength=1.6)
+    plt.show()
+    state, total = sum(gpt2[kind] for kind in STATE), sum(gpt2.values())
+    print(f"{name}: {total / 1e9:.1f} GB, of which state {state / 1e9:.2f} "
+          f"and activations {(total - state) / 1e9:.2f}")
+
+show("plain attention", "Attention weights are the largest part of a step")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Blue: state. Other colours: activations. Counted for lesson 9's architecture with the sizes of
+# GPT-2 small, in float32, b = 4 and t = 1,024. (GPT-2's GELU would keep four more vectors.) What an operation needs
+# only while it runs is left out.
+#
+# </div>
+#
+# **Of 7 GB less than 2 are state, and the attention weights are the largest part.** They alone grow with $t^2$.
+#
+# Is the count right? The model below is small enough to train on a CPU: four blocks of width 128 with 8 heads, and a
+# step of four texts of 512 bytes. Its attention is written as in lesson 5, which PyTorch calls its *math* backend.
 
 # %%
 torch.set_num_threads(1)        # one core for each process, so that the rows can be compared
@@ -79,54 +140,39 @@ def step():
     loss().backward()
     optimiser.step()
 
-table = StepTable(tokens=b * t)
+table = StepTable()
 with sdpa_kernel(SDPBackend.MATH):
     table.measure("plain attention", step, model, optimiser)
-print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
+N_small = sum(p.numel() for p in model.parameters())
+small = counted(N_small, sizes["n"], sizes["e"], sizes["h"], sizes["depth"], b, t)
+state = sum(small[kind] for kind in STATE)
+activations = sum(small.values()) - state
+print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 
 # %% [markdown]
-# **Activations**, the largest part, are what the forward pass computes and the backward pass needs. The `Ledger`
-# from `helpers.parts.big` adds up the bytes that autograd saves, without the parameters. The table shows the peak.
+# **The count is right to about one percent.** It leaves out the norm after the last block. The measured bytes are the
+# peak of what autograd saves, added up by the `Ledger` of `helpers.parts.big`, without the parameters.
 #
-# **State** is what stays between steps. In float32 each parameter takes 4 bytes for its weight, 4 for its gradient,
-# and 8 for the two running means of [AdamW](../../site/glossary.md#adamw). **Seconds** are processor time of one
-# core; each row is the fastest of up to eight steps.
-#
-# Most of the activations are attention weights: each block keeps 33.6 MB of them. Is the whole matrix needed?
+# From here on each trick is measured in this small model and counted at GPT-2's size. Seconds are processor time of
+# one core, the fastest of up to eight steps in one run. On another machine, and above all on a GPU, their ratios
+# differ.
 
 # %% [markdown]
 # ## The softmax can be added up tile by tile
 #
-# A block needs only the product of the weights with the values. Could that be added up as the keys arrive, a
-# **tile** of them at a time?
-#
-# Tiles can save time, too. A GPU has a large slow memory, and at each processor a small fast one. On an A100 the
-# fast one holds 192 KB, and is about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135),
-# section 2.1). A t × t matrix does not fit into it, so mask, softmax and product each fetch it from the slow one. A
-# tile fits.
-
-# %%
-plots.diagrams.tiles_in_memory()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The order of work in [FlashAttention-2](https://arxiv.org/abs/2307.08691). What is in fast
-# memory at one moment is coloured. A tile of queries stays, with its m, ℓ and o (explained next), while all keys
-# and values pass. The exercises cut only the keys.
-#
-# </div>
+# A block needs only the product of the weights with the values. Could it be added up as the keys arrive, a **tile** of
+# them at a time?
 #
 # The difficulty is the softmax. It subtracts the row's maximum, so that nothing overflows ([lesson
-# 3](../03_scaling/03_scaling.ipynb)), and divides by a sum over the whole row. Both are known only at the end. But
-# both can be **running** values. For the keys so far, keep three things per query:
+# 3](../03_scaling/03_scaling.ipynb)), and divides by a sum over the whole row. Both are known only at the end. But both
+# can be **running** values. For the keys so far, keep three things per query:
 #
 # - m, the largest score;
 # - ℓ, the sum of $e^{S_j - m}$;
 # - o, the sum of $e^{S_j - m}\, v_j$, a vector.
 #
-# Attention over these keys is o/ℓ. Other keys have their own (m, ℓ, o). To merge them, make all sums relative to
-# the larger maximum m', using $e^{S-m'} = e^{m-m'} e^{S-m}$:
+# Attention over these keys is o/ℓ. Other keys have their own (m, ℓ, o). To merge them, make all sums relative to the
+# larger maximum m', using $e^{S-m'} = e^{m-m'} e^{S-m}$:
 #
 # $$m' = \max(m_a, m_b), \qquad \ell' = e^{m_a - m'} \ell_a + e^{m_b - m'} \ell_b, \qquad
 # o' = e^{m_a - m'} o_a + e^{m_b - m'} o_b .$$
@@ -249,12 +295,6 @@ def tiled_attention(q, k, v, tile, causal=True):
 # %% nbgrader={"grade": true, "grade_id": "check_tiled_attention", "locked": true, "points": 6.0, "schema_version": 3, "solution": false, "task": false}
 check(tiled_attention)
 
-# %% tags=["nbval-check-output"]
-q, k, v = (torch.randn(2, 3, 300, 16) for _ in range(3))
-out, lse = tiled_attention(q, k, v, tile=128)
-apart = (out - F.scaled_dot_product_attention(q, k, v, is_causal=True)).abs().max().item()
-print("the same as PyTorch's attention:", apart < 1e-5)
-
 # %% [markdown]
 # <div class="card">
 #
@@ -283,29 +323,35 @@ table.measure("tiles", step, model, optimiser)
 check.prediction("tiles_keep", tiles_keep)
 
 # %% [markdown]
-# ## Tiles save nothing until the backward pass computes them again
+# ## Tiles save memory if the backward pass computes them again
 #
-# Your tiles doubled the activations. Autograd keeps each of them twice: the masked scores, and the powers of e made
-# from them. What `merge` needs comes on top.
+# **Tiles alone doubled the activations.** Autograd keeps each tile twice, the masked scores and the powers of e made
+# from them, and what `merge` needs comes on top.
 #
-# So the backward pass has to do without stored tiles. It gets q, k, v, the output $y$, its gradient $\mathrm{d}y$,
-# and one number per query, the log-sum-exp $L_i$. With these, any tile of weights can be computed **again**:
+# So the backward pass has to do without stored tiles. It gets q, k, v, the output $y$, the gradient of the loss with
+# respect to it, $\mathrm{d}y$, and one number per query, the log-sum-exp $L_i$. With these, any tile of weights can
+# be computed **again**:
 #
 # $$w_{ij} = e^{S_{ij} - L_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
-# The rest is the chain rule ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), algorithm 4). Here $\mathrm{d}x$
-# is the gradient of the loss with respect to x. The output is $y_i = \sum_j w_{ij} v_j$, so
+# The rest is the chain rule ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), algorithm 4). From
+# $y_i = \sum_j w_{ij} v_j$ follow
 #
 # $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j .$$
 #
-# The weights of a row add up to 1: when one rises, the others fall. So what counts is how far $\mathrm{d}w_{ij}$ lies
-# above the row's weighted mean, $D_i$:
+# Next comes the softmax, $w_{ij} = e^{S_{ij}} / \sum_k e^{S_{ik}}$. A score is in the numerator of its own weight and
+# in the denominator of all weights of its row, so by the quotient rule
 #
-# $$\mathrm{d}S_{ij} = w_{ij}\, (\mathrm{d}w_{ij} - D_i), \qquad
-# D_i = \sum_j w_{ij}\, \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot y_i .$$
+# $$\frac{\partial w_{ik}}{\partial S_{ij}} = w_{ik}\, (\delta_{jk} - w_{ij}),
+# \qquad \delta_{jk} = 1 \text{ if } j = k, \text{ and } 0 \text{ otherwise.}$$
 #
-# The sum in $D_i$ is over all keys, but needs no row of weights: it is the dot product of the output and its
-# gradient.
+# Summed over all weights of the row, this gives
+#
+# $$\mathrm{d}S_{ij} = \sum_k \mathrm{d}w_{ik}\, w_{ik}\, (\delta_{jk} - w_{ij}) = w_{ij}\, (\mathrm{d}w_{ij} - D_i),
+# \qquad D_i = \sum_k w_{ik}\, \mathrm{d}w_{ik} .$$
+#
+# $D_i$ is a sum over all keys, but needs no row of weights: since $\mathrm{d}w_{ik} = \mathrm{d}y_i \cdot v_k$, it
+# is the dot product $\mathrm{d}y_i \cdot y_i$.
 
 # %% [markdown]
 # <div class="card">
@@ -384,49 +430,36 @@ model.use_attention(Tiles.apply)
 table.measure("tiles, recomputed", step, model, optimiser)
 
 # %% [markdown]
-# No matrix is left: the activations are less than a third of the first row's, and the step takes about as long.
-# This is **[FlashAttention](../../site/glossary.md#flashattention)**, apart from the kernel that keeps each tile in
-# fast memory. PyTorch has such kernels, and `scaled_dot_product_attention` chooses one unless told otherwise:
+# **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long.
+# This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, without its kernel, which
+# keeps each tile in a GPU's fast memory ([Measured further](../../site/further.md#lesson-17) draws how). PyTorch has
+# such kernels, and `scaled_dot_product_attention` chooses one unless told otherwise. The cell measures it, and counts
+# the bytes at GPT-2's size:
 
-# %%
+# %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
 model.use_attention(None)
 table.measure("fused attention", step, model, optimiser)
 
+gpt2["attention weights"] *= 2
+bars["tiles"] = dict(gpt2)
+gpt2["attention weights"] = 0
+show("tiles, recomputed", "Recomputed tiles take away all attention weights")
+
 # %% [markdown]
-# The kernel takes about a quarter of the time. It keeps what your class keeps, and the mask, a matrix of 1 MB in
-# each block. At t = 1,024 FlashAttention made training GPT-2 three times as fast as Hugging Face's code of 2022
-# ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)).
+# <div class="figure-caption">
 #
-# What remains are vectors. How many vectors of width e does a block keep for each token? (The cell runs the blocks
-# without a mask.)
-
-# %% tags=["hide-input", "nbval-check-output"]
-blocks = model.transformer.blocks
-x = model.positions(model.tokens(ids)).detach().requires_grad_()       # (b, t, e)
-
-def one_pass(run_block):
-    """Both passes through the four blocks: the ledger, and the bytes kept between them."""
-    with Ledger(blocks.parameters()) as kept:
-        y = x
-        for block in blocks:
-            y = run_block(block, y)
-        between = kept.bytes
-        y.sum().backward()
-    return kept, between
-
-everything, between = one_pass(lambda block, x: block(x))
-print(f"{between / 1e6:.1f} MB in four blocks, "
-      f"{between / len(blocks) / x.nbytes:.1f} vectors a token and block")
-
-# %% [markdown]
-# The two norms keep their inputs and outputs, which makes four; queries, keys and values make three, the heads'
-# output one, and the wide hidden layer four. ([Measured further](../../site/further.md#lesson-17) adds up what
-# training GPT-2 keeps.)
+# **How to read it.** Counted as above. What `merge` keeps (tiles) and one number per query and head (recomputed) are
+# left out.
 #
-# Each number in these twelve vectors takes 4 bytes. Are 2 enough?
+# </div>
+#
+# **The largest part of the bar is gone.** The kernel takes less than half of the time. It keeps what your class
+# keeps, and the mask, a matrix of 1 MB in each block.
+#
+# Most of what is left of the activations are vectors of numbers of 4 bytes. Are 2 bytes enough?
 
 # %% [markdown]
-# ## Half precision does not halve the memory
+# ## Half precision takes away a third of the vectors
 #
 # A number in [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits;
 # **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Float32 also has eight bits of exponent, so bfloat16
@@ -452,49 +485,52 @@ thousand_small_steps = "A"
 ### END SOLUTION
 
 # %% tags=["nbval-check-output"]
-for kind in (torch.float32, torch.float16, torch.bfloat16):
-    total, count = torch.ones((), dtype=kind), torch.zeros((), dtype=kind)
+for kind in (torch.float32, torch.bfloat16):
+    total = torch.ones((), dtype=kind)
     for _ in range(1000):
-        total, count = total + 0.001, count + 1
-    print(f"{str(kind):>14}: 1 + 1000 · 0.001 = {total.item():.3f}, "
-          f"a thousand ones add up to {count.item():.0f}")
+        total = total + 0.001
+    print(f"{str(kind):>14}: 1 + 1000 · 0.001 = {total.item():.3f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_thousand_small_steps", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("thousand_small_steps", thousand_small_steps)
 
 # %% [markdown]
-# A training adds small steps to its weights, and in 16 bits they can get lost. Products add nothing to a weight. So
+# A training adds small steps to its weights, and in 16 bits they can get lost. So
 # **[mixed precision](../../site/glossary.md#mixed-precision)** uses 16 bits for products only. The weights that the
 # optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
 # 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations. `model.autocast`
 # switches it on for the forward pass:
 
-# %%
+# %% mystnb={"image": {"alt": "The three bars of before and a fourth, bfloat16: 4.3 GB. Its vectors are narrower by a third than in the bar above, its log-probabilities are as wide, and a narrow new part has been added at the end, copies of the weights in 16 bits."}}
 model.autocast = True
-with torch.autocast(device().type, torch.bfloat16):
-    print("product:", (x[0] @ x[0].mT).dtype, "| block's output:", blocks[0](x).dtype,
-          "| weights:", blocks[0].attention.to_keys.weight.dtype)
 table.measure("bfloat16", step, model, optimiser)
 
-# %% [markdown]
-# The activations shrink, but not to half. The inputs of the norms stay in 32 bits, the projections to queries, keys
-# and values each keep their own 16-bit copy of the same input, and autocast adds 16-bit copies of the weights. The
-# state does not shrink at all: the weights themselves stay in 32 bits. In this row bfloat16 costs time; on another
-# processor it may save some.
-#
-# float16 needs one thing more. It has no positive numbers below 6e-8, so smaller gradients become 0. The loss is
-# therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**. The gradients are
-# divided by it before they are clipped or used. A published trainer clipped first: [issue 1196 of PyTorch's
-# examples](https://github.com/pytorch/examples/issues/1196).
+gpt2["vectors"] *= (2 * 4 + 12 * 2) / (12 * 4)
+gpt2["copies of weights"] = 2 * N
+show("bfloat16", "bfloat16 takes away a third of the vectors")
 
 # %% [markdown]
-# Numbers can also be too large: **a product can overflow although the score would fit.** The largest number in
-# float16 is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself, which becomes ∞. Divided by
-# √64 it is only 12,800.
+# <div class="figure-caption">
 #
-# [Lesson 3](../03_scaling/03_scaling.ipynb) divides the product. In float16 it is safer to divide first (bfloat16 has
-# room enough), as in PyTorch's [general
-# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653).
+# **How to read it.** Two vectors a token and block stay in 32 bits, the inputs of the norms. Twelve are in 16 bits:
+# queries, keys and values are made from three copies of one vector.
+#
+# </div>
+#
+# **The activations do not shrink to half, and the state does not shrink at all.** The loss needs its
+# log-probabilities in 32 bits, and autocast keeps 16-bit copies of the weights. Whether bfloat16 costs or saves time
+# depends on the processor.
+#
+# float16 needs one thing more. It has no positive numbers below 6e-8, so smaller gradients become 0. The loss is
+# therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
+# divided by it before they are clipped or used. A published trainer clipped first: [issue 1196 of PyTorch's
+# examples](https://github.com/pytorch/examples/issues/1196).
+#
+# Numbers can also be too large. The largest number in float16 is 65,504. A vector with 64 entries of 40 has the
+# product 102,400 with itself, which becomes ∞, although the score, divided by √64, is only 12,800. So in float16 it
+# is safer to divide first, as PyTorch's [general
+# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653)
+# does. (bfloat16 has room enough.)
 
 # %% [markdown]
 # <div class="card">
@@ -541,19 +577,12 @@ long_vectors = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
 print("divided after the product: ", (long_vectors @ long_vectors.mT / 8).item())
 print("divided before the product:", scaled_scores_early(long_vectors, long_vectors).item())
 
-one_too_large = torch.tensor([float("inf"), 3.0, 1.0])
-print("softmax of a row with one infinite score:", torch.softmax(one_too_large, 0).tolist())
-
 # %% [markdown]
-# One infinite score turns the *whole row* into NaN, and the NaN spreads.
+# ## Reading a batch in parts divides the activations
 #
-# So far all four texts are in memory at once. Must they be?
-
-# %% [markdown]
-# ## A batch can be read in parts if each token counts the same
-#
-# The gradient of a sum is the sum of the gradients, and `.backward()` adds to what is in `.grad`. So cut the batch
-# into parts and run one after another; call `zero_grad` once before and `step` once after. This is **[gradient
+# So far all four texts are in memory at once. But the gradient of a sum is the sum of the gradients, and
+# `.backward()` adds to what is in `.grad`. So cut the batch into parts and run one after another; call `zero_grad`
+# once before and `step` once after. This is **[gradient
 # accumulation](../../site/glossary.md#gradient-accumulation)**. Each part's activations are freed before the next
 # begins.
 #
@@ -615,22 +644,30 @@ check(accumulated_gradients)
 # %% [markdown]
 # Our texts have no padding, so no target is `pad`. Each part is one text:
 
-# %%
+# %% mystnb={"image": {"alt": "The bars of before and a fifth, four parts: 2.7 GB. Vectors and log-probabilities are a quarter as wide as in the bar above; state and the copies of weights are as before."}}
 def step_in_parts():
     accumulated_gradients(model, ids, targets, parts=4, pad=-1)
     optimiser.step()
 
 table.measure("four parts", step_in_parts, model, optimiser)
 
-# %% [markdown]
-# A quarter of the rows needs a third of the memory: the masks, and the 16-bit copies of the weights, stay as large
-# as before. [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then
-# only the last part counts, and there is no error.
-#
-# Each block still keeps all its vectors until the backward pass. Must it?
+for kind in ("vectors", "log-probabilities"):
+    gpt2[kind] /= 4
+show("four parts", "A part of one text needs a quarter of the vectors")
 
 # %% [markdown]
-# ## A checkpoint keeps a block's input and runs the block twice
+# <div class="figure-caption">
+#
+# **How to read it.** Counted for one text at a time. The copies of the weights do not depend on the batch.
+#
+# </div>
+#
+# **Vectors and log-probabilities fall to a quarter.** In the small model a third of the activations is left, since
+# masks and copies stay. [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each
+# part: then only the last part counts, and there is no error.
+
+# %% [markdown]
+# ## A checkpoint keeps one vector of twelve and runs the block twice
 #
 # **[Checkpointing](../../site/glossary.md#checkpointing)** keeps only the input of each block. When the backward
 # pass reaches a block, the block is computed again, used, and freed ([Chen et al.,
@@ -734,51 +771,50 @@ def checkpointed(block, x):
 # %% nbgrader={"grade": true, "grade_id": "check_checkpointed", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(checkpointed)
 
-# %% tags=["nbval-check-output"]
-checkpoints, between = one_pass(checkpointed)
-print(f"everything kept: {everything.peak / 1e6:.1f} MB at the peak")
-print(f"   checkpointed: {checkpoints.peak / 1e6:.1f} MB at the peak, "
-      f"{between / 1e6:.1f} MB between the passes")
+# %% tags=["hide-input", "nbval-check-output"]
+blocks = model.transformer.blocks
+x = model.positions(model.tokens(ids)).detach().requires_grad_()       # (b, t, e)
+
+def kept_between(run_block):
+    """MB that the four blocks keep between the two passes, in float32."""
+    with Ledger(blocks.parameters()) as kept:
+        y = x
+        for block in blocks:
+            y = run_block(block, y)
+        return kept.bytes / 1e6
+
+everything, inputs = kept_between(lambda block, x: block(x)), kept_between(checkpointed)
+print(f"between the passes: {everything:.1f} MB, checkpointed {inputs:.1f} MB")
 
 # %% nbgrader={"grade": true, "grade_id": "check_four_checkpoints", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("four_checkpoints", four_checkpoints)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in steps to about 50 megabytes in the middle and falls in steps to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes four humps, one per block, the first reaching about 16 megabytes and each a little lower than the one before."}}
-ax = plt.subplots(figsize=(6, 3.0))[1]
-for number, (name, kept) in enumerate({"everything kept": everything,
-                                       "checkpointed": checkpoints}.items()):
-    places = [i / (len(kept.history) - 1) for i in range(len(kept.history))]
-    ax.step(places, [amount / 1e6 for amount in kept.history], where="post", label=name,
-            color=plots.COLOURS[number], linestyle=plots.DASHES[number])
-ax.set(xlabel="course of one step", ylabel="MB kept by autograd", ylim=(0, None))
-ax.set_xticks([0, 1], ["begin", "end"])
-ax.legend()
-plt.show()
+# %% mystnb={"image": {"alt": "The bars of before and a sixth, checkpoints: 2.3 GB. Nearly all of it is state. Of the vectors a thin line is left; the log-probabilities are as before and the copies of weights are a third as wide as in the bar above."}}
+model.run_block = checkpointed
+table.measure("checkpoints", step_in_parts, model, optimiser)
+
+gpt2["vectors"] = 4 * depth * 1024 * e
+gpt2["copies of weights"] = 2 * n * e
+show("checkpoints", "With checkpoints nearly all that is left is state")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The memory that autograd holds for the four blocks, one point for each tensor saved or freed;
-# the axis is not time. Checkpointed, the forward pass is only the first small steps. Each hump is a block that is
-# computed again and freed.
+# **How to read it.** The peak lies between the passes: the inputs of twelve blocks, and the log-probabilities. A
+# block that runs again needs less than the latter, which are freed by then. Copies of a block's weights live while it
+# runs; those of the output layer stay.
 #
 # </div>
 #
-# The second forward pass costs time:
-
-# %%
-model.run_block = checkpointed
-table.measure("checkpoints", step_in_parts, model, optimiser)
-
-# %% [markdown]
-# A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does not restore the
-# random state, which does no harm as long as dropout is 0. With dropout it does: [one
-# project](https://github.com/allenai/OLMo-core/pull/828) measured a loss of 2.49 instead of 2.19 after 150 steps.
+# **The vectors are almost gone, and a second forward pass is added to the seconds.** The activations are now a small
+# part of the step, and two thirds of them are log-probabilities.
 #
-# Now the state is larger than the activations. Can it be divided?
+# A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does not restore the
+# random state. With dropout that does harm: [one project](https://github.com/allenai/OLMo-core/pull/828) measured a
+# loss of 2.49 instead of 2.19 after 150 steps.
 
 # %% [markdown]
-# ## Workers can divide the state as well as the rows
+# ## Workers can divide the state among them
 #
 # In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** share each batch. Each has a
 # copy of the model and takes some of the rows. The gradients are averaged over all workers, each counted by its
@@ -855,7 +891,8 @@ check(sharded_step)
 
 # %% [markdown]
 # Try it with two workers that are threads of this notebook. One takes three rows and the other one. After three
-# steps, both must have the parameters that a single worker gets from all four rows:
+# steps, both must have the parameters that a single worker gets from all four rows. (The plain mean of their
+# gradients would make them agree with each other only.)
 
 # %% tags=["hide-input", "nbval-check-output"]
 on_cpu = ids.cpu(), targets.cpu()
@@ -882,65 +919,47 @@ print("both workers have the same parameters:", torch.equal(first, second))
 print("and so has a single worker:", torch.allclose(first, one, atol=1e-4))
 
 # %% [markdown]
-# With the plain mean of their gradients, the two would agree with each other but not with the single worker, and no
-# error would be raised.
-#
-# Now two real processes, connected by `torch.distributed`. What a process runs must be importable, so
-# `worker_steps` does the same as your function. Each has two texts, one at a time, in bfloat16 and with checkpoints
-# as before. Seconds are those that the slower worker computes; waiting for the exchange is not counted. (Where
-# lessons are graded, this cell starts nothing.)
+# Now two real processes, connected by `torch.distributed`. What a process runs must be importable, so `worker_steps`
+# does the same as your function. Each has two texts, one at a time, in bfloat16 and with checkpoints as before.
+# Seconds are those that the slower worker computes, without the wait for the exchange. (Where lessons are graded,
+# this cell starts nothing.)
 
-# %%
+# %% mystnb={"image": {"alt": "Seven stacked horizontal bars, the bytes of one training step at GPT-2's size after each trick: plain attention 7.0 GB, tiles 9.5, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3, sharded step 1.6. In the last, gradients and moments are half as wide as in the bar above, and the weights as wide."}}
 if not workers.available():
     print("No processes are started here.")
 else:
-    for name, is_sharded in (("two processes", False), ("sharded step", True)):
-        found = workers.in_processes(
-            worker_steps, sizes, fresh.state_dict(), *on_cpu, is_sharded)
-        table.add_workers(name, found)
+    found = workers.in_processes(worker_steps, sizes, fresh.state_dict(), *on_cpu, True)
+    table.add_workers("sharded step", found)
 
-# %% [markdown]
-# With two workers a step takes about six tenths of the time. With the sharded step, each worker's state falls from
-# 16 bytes per parameter to 10, since the gradient and the running means are halved. With more workers the state
-# approaches the 4 bytes of the weights. Reduce-scatter and all-gather together move as much as the all-reduce that
-# they replace ([Rajbhandari et al., 2020](https://arxiv.org/abs/1910.02054), section 7).
-#
-# Large trainings combine data parallelism with other ways to divide the work:
-
-# %%
-plots.diagrams.ways_to_divide()
+gpt2["gradients"] /= 2
+gpt2["moments"] /= 2
+show("sharded step", "Two workers halve gradients and moments in each")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Two workers in each panel. Green: the rows of the batch that a worker has. Blue: what it keeps
-# of four layers; dashed: what the other worker keeps. Arrows: activations that are handed over in the forward pass;
-# FSDP hands over weights instead.
+# **How to read it.** The last bar is one of two workers.
 #
 # </div>
 #
-# - **Fully sharded data parallelism (FSDP)** is ZeRO's stage 3 as PyTorch has it ([Zhao et al.,
-#   2023](https://arxiv.org/abs/2304.11277)).
-# - **Tensor parallelism** cuts every matrix, so each layer needs an exchange ([Shoeybi et al.,
-#   2019](https://arxiv.org/abs/1909.08053)).
-# - **Pipeline parallelism** gives each worker some of the layers; small parts of the batch follow each other, so
-#   that fewer workers wait ([Huang et al., 2018](https://arxiv.org/abs/1811.06965)).
-#
-# A matrix entry costs 2 operations per token in the forward pass and 4 in the backward pass, so a training costs $C
-# \approx 6ND$ ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). **Model FLOPs utilisation (MFU)** is these
-# operations per second, divided by the most that the hardware can do ([Chowdhery et al.,
-# 2022](https://arxiv.org/abs/2204.02311), appendix B).
-#
-# With stage 3 and enough workers the state is no limit. What remains is the budget of operations. How large should
-# the model be then?
+# **Each worker keeps 10 bytes of state per parameter instead of 16.** With more workers it approaches the 4 bytes of
+# the weights, and with stage 3, which PyTorch calls *fully sharded data parallelism* (FSDP), these are divided too.
+# Reduce-scatter and all-gather together move as much as the all-reduce that they replace ([Rajbhandari et al.,
+# 2020](https://arxiv.org/abs/1910.02054), section 7). [Measured further](../../site/further.md#lesson-17) draws other
+# ways to divide a model.
 
 # %% [markdown]
 # ## A budget of operations has a best size
 #
-# With 6ND operations to spend, a larger model reads less text. A model that is too small does worse, and so does
-# one that has read too little: between them is a best size. An **[IsoFLOP
-# profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* number of
-# operations, plot the loss against ln N, and take the minimum of a parabola through the points ([Hoffmann et al.,
+# With enough workers memory is no limit. What remains is the budget of operations. How large should the model be
+# then?
+#
+# A matrix entry costs 2 operations per token in the forward pass and 4 in the backward pass, so a training costs $C
+# \approx 6ND$ ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less
+# text. A model that is too small does worse, and so does one that has read too little: between them is a best size.
+#
+# An **[IsoFLOP profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* number
+# of operations, plot the loss against ln N, and take the minimum of a parabola through the points ([Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), section 3.2).
 
 # %% [markdown]
@@ -999,8 +1018,7 @@ check(best_size)
 #
 # $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
 #
-# The cell takes three budgets, which span the range of the original grid, and five sizes for each, laid around the
-# law's own best size: here we know where to look.
+# The cell takes three budgets, and five sizes for each, laid around the law's own best size.
 
 # %% tags=["hide-input", "nbval-check-output"] mystnb={"image": {"alt": "Loss against parameters, the horizontal axis logarithmic. Three bowls of five open markers each, with a parabola through each and a star at its minimum. From one budget to the next the bowl lies lower and further to the right."}}
 def law(N, C):
@@ -1040,8 +1058,8 @@ plt.show()
 #
 # </div>
 #
-# The parabola is right to within a few percent, and the tokens per parameter hardly change: **a larger budget is
-# best divided about evenly between a larger model and more text.** Chinchilla, the model of [Hoffmann et al.,
+# **The parabola is right to within a few percent, and the tokens per parameter hardly change.** So a larger budget is
+# best divided about evenly between a larger model and more text. Chinchilla, the model of [Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), has 70 billion parameters and read 20 tokens for each.
 #
 # Real losses also depend on the seed. Suppose each is off by about half a percent: where should the sizes be?
@@ -1068,7 +1086,7 @@ width_of_grid = "B"
 # %% tags=["hide-input", "nbval-check-output"]
 budget = 1.3e20
 truth = fine[law(fine, budget).argmin()].item()
-for width in (2, 4, 16, 64):
+for width in (2, 16, 64):
     generator = torch.Generator().manual_seed(0)
     ends = math.log10(truth / width), math.log10(truth * width)
     sizes, found = torch.logspace(*ends, 4).double(), []
@@ -1088,30 +1106,32 @@ check.prediction("width_of_grid", width_of_grid)
 # less than one percent, so noise of half a percent moves the minimum far. Very wide grids find a size that is too
 # small, because the law rises faster on the side of large models, whose text is short. [Czech et al.,
 # 2026](https://arxiv.org/abs/2603.22339), find such biases in published grids.
-#
-# So four trainings can show roughly where the best size is, if their sizes are far enough apart. They cannot show
-# what holds for another text, another model or other learning rates.
 
 # %% [markdown]
 # ## What you can do now
 #
-# **Where does the memory of a training step go, and what does it cost to need less?** Here is the whole table:
+# **What fills the memory of a training step, and which trick takes away which part of it?** At GPT-2's size most of
+# it is activations, and nearly half of these are attention weights.
+#
+# | trick | takes away | leaves |
+# |---|---|---|
+# | tiles, recomputed | the attention weights | vectors, log-probabilities |
+# | bfloat16 | a third of the vectors | state, log-probabilities, and new copies of the weights |
+# | parts | all activations but one part's | state, copies of the weights |
+# | checkpoints | the vectors, but for one per token and block | state, log-probabilities |
+# | sharding, stage 2 | gradients and moments, but for one share | weights |
+#
+# This is what each cost in the small model:
 
 # %%
 print(table)
 
 # %% [markdown]
-# - **In this small model most of it went into activations, and most of these were attention weights.** Without these,
-#   the ratio of activations to state in a block is about tokens/(4e): in wide models the state can be larger. Tiles
-#   alone kept even more. With a backward pass that computes them again, less than a third was left, in about the same
-#   time. The fused kernel took about a quarter of that time.
-# - **16 bits, parts and checkpoints each saved bytes and cost time**, in this run. Together they left less than a
-#   tenth of the fused row's activations; a step took about two thirds longer.
-# - **Two workers divided time and state.** A step took about six tenths of the time, without the wait for the
-#   exchange. Sharding left five eighths of the state in each.
-# - **If memory is no limit, the budget of operations has a best size.** On losses computed from a known law, the
-#   parabola found the best size to within a few percent. With noise, four sizes found it roughly if they were far
-#   apart.
+# The kernel saved most time, and the second forward pass of the checkpoints cost most. With two workers a step took
+# less than two thirds of the time of one.
+#
+# **If memory is no limit, a budget of operations has a best size.** On losses computed from a known law, the parabola
+# found it to within a few percent. With noise, four sizes found it roughly if they were far apart.
 #
 # You can say what a training step keeps, compute attention and its gradients without the matrix of weights, divide
 # a step among workers, and find the best size for a budget.

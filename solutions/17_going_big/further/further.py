@@ -7,8 +7,9 @@
 # %% [markdown]
 # # Measured further: Going big
 #
-# Three sums to [lesson 17](../17_going_big/17_going_big.ipynb): what training GPT-2 keeps in memory, how many operations
-# a token costs, and what a published formula for the best size says when its digits are taken seriously.
+# To [lesson 17](../17_going_big/17_going_big.ipynb): what training the larger GPT-2s keeps in memory, the course of a
+# step with checkpoints, tiles in a GPU's fast memory, other ways to divide a model, how many operations a token costs,
+# and what a published formula for the best size says when its digits are taken seriously.
 
 # %%
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import plots
-from helpers.parts.big import flops_per_token
+from helpers.parts.big import Ledger, checkpointed, flops_per_token
 from helpers.parts.generator import CharTransformer
 
 plots.use_course_style()
@@ -56,10 +57,80 @@ plt.show()
 # GPT-2's GELU keeps and our ReLU does not, and the logits of the output layer. The lines are common sizes of GPU memory.
 
 # %% [markdown]
+# ## With checkpoints a step has one hump for each block
+#
+# Lesson 9's model keeps least at both ends of a step, and most between its two passes. With checkpoints each block is
+# computed again in the backward pass, used and freed:
+
+# %% mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in steps to about 50 megabytes in the middle and falls in steps to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes four humps, one per block, the first reaching about 16 megabytes and each a little lower than the one before."}}
+torch.manual_seed(0)
+blocks = CharTransformer(256, 128, 8, 4, 512).transformer.blocks
+x = torch.randn(4, 512, 128, requires_grad=True)
+
+ax = plt.subplots(figsize=(6, 3.0))[1]
+ways = {"everything kept": lambda block, x: block(x), "checkpointed": checkpointed}
+for number, (name, run_block) in enumerate(ways.items()):
+    with Ledger(blocks.parameters()) as kept:
+        y = x
+        for block in blocks:
+            y = run_block(block, y)
+        y.sum().backward()
+    places = [i / (len(kept.history) - 1) for i in range(len(kept.history))]
+    ax.step(places, [amount / 1e6 for amount in kept.history], where="post", label=name,
+            color=plots.COLOURS[number], linestyle=plots.DASHES[number])
+    print(f"{name}: {kept.peak / 1e6:.1f} MB at the peak")
+ax.set(xlabel="course of one step", ylabel="MB kept by autograd", ylim=(0, None),
+       title="Checkpointed, one block at a time is in memory")
+ax.set_xticks([0, 1], ["begin", "end"])
+ax.legend()
+plt.show()
+
+# %% [markdown]
+# **How to read it.** The memory that autograd holds for the four blocks, one point for each tensor saved or freed; the
+# axis is not time. Checkpointed, the forward pass is only the first small steps.
+
+# %% [markdown]
+# ## Tiles also save traffic
+#
+# A GPU has a large slow memory, and at each processor a small fast one. On an A100 the fast one holds 192 KB, and is
+# about ten times as fast ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), section 2.1). A t × t matrix does not
+# fit into it, so mask, softmax and product each fetch it from the slow one. A tile fits. At t = 1,024 FlashAttention
+# made training GPT-2 three times as fast as Hugging Face's code of 2022.
+
+# %%
+plots.diagrams.tiles_in_memory()
+
+# %% [markdown]
+# **How to read it.** The order of work in [FlashAttention-2](https://arxiv.org/abs/2307.08691). What is in fast memory
+# at one moment is coloured. A tile of queries stays, with its m, ℓ and o, while all keys and values pass.
+
+# %% [markdown]
+# ## A model can be divided in other ways
+#
+# Large trainings combine data parallelism with other ways to divide the work:
+
+# %%
+plots.diagrams.ways_to_divide()
+
+# %% [markdown]
+# **How to read it.** Two workers in each panel. Green: the rows of the batch that a worker has. Blue: what it keeps of
+# four layers; dashed: what the other worker keeps. Arrows: activations that are handed over in the forward pass; FSDP
+# hands over weights instead.
+#
+# - **Fully sharded data parallelism (FSDP)** is ZeRO's stage 3 as PyTorch has it ([Zhao et al.,
+#   2023](https://arxiv.org/abs/2304.11277)).
+# - **Tensor parallelism** cuts every matrix, so each layer needs an exchange ([Shoeybi et al.,
+#   2019](https://arxiv.org/abs/1909.08053)).
+# - **Pipeline parallelism** gives each worker some of the layers; small parts of the batch follow each other, so that
+#   fewer workers wait ([Huang et al., 2018](https://arxiv.org/abs/1811.06965)).
+
+# %% [markdown]
 # ## The count of operations is exact
 #
 # A matrix entry costs 2 operations per token in the forward pass and 4 in the backward pass; attention adds 4·e·t per
-# block and token in the forward pass, mask or not. PyTorch counts the same, if attention is computed in its plain form:
+# block and token in the forward pass, mask or not. **Model FLOPs utilisation (MFU)** is these operations per second,
+# divided by the most that the hardware can do ([Chowdhery et al., 2022](https://arxiv.org/abs/2204.02311), appendix B).
+# PyTorch counts the same, if attention is computed in its plain form:
 
 # %% tags=["nbval-check-output"]
 e, depth, t, n = 128, 4, 512, 256
