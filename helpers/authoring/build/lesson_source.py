@@ -18,7 +18,7 @@ from helpers.authoring.build.recall import recall_cells
 from helpers.checking.run.answers import Answer
 from helpers.checking.read.finished_parts import sources_for
 from helpers.checking.run.isolation import run_alone
-from helpers.checking.read.program_slice import ProgramSlice
+from helpers.checking.read.program_slice import CodeCell, Definition, ProgramSlice, slice_of
 from helpers.course import NOTEBOOKS, ROOT, SOLUTIONS
 from helpers.data.open_texts import open_text
 from helpers.exercises import Exercise, Lesson, load_lesson, open_task
@@ -163,12 +163,12 @@ def _name_cells(notebook: nbformat.NotebookNode) -> None:
 class Answers:
     """What solution cells, and variants of them, answer: each alone, as in an exam (see `checking.run.isolation`).
 
-    The lesson's setup cell and the one solution cell run in a namespace of their own; no other cell is
-    needed, because no exercise builds on the student's answer to another.
+    The lesson's setup cell and the one solution cell run in a namespace of their own. No other cell is needed, because
+    no exercise builds on the student's answer to another; an open task may, and has the definitions that it leans on.
     """
 
     def __init__(self, source: Source):
-        self._cells = source.cells()
+        self._source, self._cells = source, source.cells()
         self._compiled: dict[str, CodeType] = {}  # by text: the same is made for many seeds
         self._setup: dict = {"__name__": "__main__"}
         with contextlib.redirect_stdout(io.StringIO()):
@@ -188,7 +188,8 @@ class Answers:
         """
         own = self.text(exercise.name, variant) if text is None else text
         with contextlib.redirect_stdout(io.StringIO()):
-            return run_alone(exercise, ProgramSlice(self._cells[SETUP], (), own), sources_for(exercise), seed)[0]
+            program = ProgramSlice(self._cells[SETUP], self._definitions(exercise.name, own), own)
+            return run_alone(exercise, program, sources_for(exercise), seed)[0]
 
     def make(self, exercise: str, variant: Variant | None = None) -> object:
         """The function or class that the cell defines."""
@@ -198,8 +199,20 @@ class Answers:
         """The function or class of that name that a cell of this text defines."""
         namespace = dict(self._setup)
         with contextlib.redirect_stdout(io.StringIO()):
+            for each in self._definitions(exercise, text):
+                exec(self._code(each.text), namespace)
             exec(self._code(text), namespace)
         return namespace[exercise]
+
+    def _definitions(self, name: str, own: str) -> tuple[Definition, ...]:
+        """What the cell of an open task leans on in the other cells, as solved; nothing for any other exercise."""
+        exercise = load_lesson(self._source.name)[name]
+        if not exercise.open_task:
+            return ()
+        cells = [cell for cell in self._source.cells_as_written() if cell.cell_type == "code"]
+        texts = [as_solved(cell.source) for cell in cells if grade_id(cell) not in (SETUP, name)]
+        others = [CodeCell("another cell", text) for text in texts]
+        return slice_of(name, own, self._cells[SETUP], others, builds_on=exercise.builds_on).definitions
 
     def _code(self, text: str) -> CodeType:
         if text not in self._compiled:
