@@ -1,12 +1,14 @@
 """Lesson 20's trainings with three seeds: python -m helpers.training.answering
 
 One small decoder learns sums: from whole dialogues or from answers alone; and from there by preferences, by a reward
-that is checked, by a reward with a hole, and by further demonstrations. Some minutes on two quiet cores.
+that is checked, by a reward with a hole, both with a penalty, and by further demonstrations; and with several steps on
+each batch of samples, with and without the clip. Some minutes on two quiet cores.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from statistics import fmean
@@ -32,6 +34,7 @@ from helpers.training.common import Record, arguments
 STEPS, BATCH, RATE = 300, 64, 5e-3
 LONG = 9  # tokens that a model may write
 GROUPS, SAMPLES = 16, 8
+PENALTY = 0.5
 TRAIN, HELD_OUT = pairs()
 SEEDS = (0, 1, 2)
 Look = Callable[..., None]  # of a model, steps and seconds, and what else was measured
@@ -154,19 +157,46 @@ def preferring(model: nn.Module, seed: int, look: Look, rate: float, beta: float
             look(model, number, 0.0, chosen=moved[0], rejected=moved[1])
 
 
-def rewarded(model: nn.Module, seed: int, look: Look, reward: Callable, steps: int = 40, rate: float = 3e-4) -> None:
-    """Group-relative policy gradient, one step on each set of samples."""
+@torch.no_grad()
+def divergence(model: nn.Module, reference: nn.Module) -> float:
+    """The KL divergence of the model's answers from the reference's, in nats an answer: a mean over held-out questions.
+
+    The answers are those of `measured`; at each of their places the divergence is that of all tokens.
+    """
+    asked = torch.tensor([question(*pair) for pair in HELD_OUT])
+    written = write_answers(model, asked, LONG, END, generator=torch.Generator().manual_seed(5))
+    ids, places = torch.cat([asked, written], dim=1), slice(QUESTION - 1, -1)
+    p, q = (by(ids)[:, places].log_softmax(dim=-1) for by in (model, reference))
+    return ((p.exp() * (p - q)).sum(dim=-1) * until_end(written, END)).sum(dim=-1).mean().item()
+
+
+def rewarded(
+    model: nn.Module,
+    seed: int,
+    look: Look,
+    reward: Callable,
+    batches: int = 40,
+    every: int = 10,
+    uses: int = 1,
+    epsilon: float = 0.2,
+    beta: float = 0.0,
+    rate: float = 3e-4,
+) -> None:
+    """Group-relative policy gradient, `uses` steps on a batch of samples. The model at the start is the reference."""
+    reference = copy.deepcopy(model)
     optimiser, seconds = torch.optim.Adam(model.parameters(), lr=rate), 0.0
-    for number in range(1, steps + 1):
+    for number in range(1, batches + 1):
         before = time.process_time()
         ids, is_answer, sums = sampled(model, 10_000 * (seed + 1) + number, GROUPS)
         worth = advantages(reward(ids[:, QUESTION:], sums).view(GROUPS, SAMPLES)).flatten()
-        new = token_log_probabilities(model(ids), ids)
-        old = new.detach()
-        step(model, optimiser, policy_loss(new, old, old, worth, is_answer[:, 1:]))
+        with torch.no_grad():
+            old, start = (token_log_probabilities(by(ids), ids) for by in (model, reference))
+        for _ in range(uses):
+            new = token_log_probabilities(model(ids), ids)
+            step(model, optimiser, policy_loss(new, old, start, worth, is_answer[:, 1:], epsilon, beta))
         seconds += time.process_time() - before
-        if number % 10 == 0:
-            look(model, number, seconds)
+        if number % every == 0:
+            look(model, number, seconds, away=divergence(model, reference))
 
 
 def run_seed(seed: int, record: Record, pace: float = 1.0) -> None:
@@ -190,8 +220,15 @@ def run_seed(seed: int, record: Record, pace: float = 1.0) -> None:
     supervised(start, seed, looking("answer"), steps=steps(STEPS))
     for part, options in (("DPO", {}), ("chosen", {"alone": True})):
         preferring(copy.deepcopy(start), seed, looking(part), rate=1e-4, beta=1.0, **options)
-    for part, reward in (("policy", exact), ("hole", named_in)):
-        rewarded(copy.deepcopy(start), seed, looking(part), reward, steps(40))
+    for part, reward, beta in (
+        ("policy", exact, 0.0),
+        ("policy, penalty", exact, PENALTY),
+        ("hole", named_in, 0.0),
+        ("hole, penalty", named_in, PENALTY),
+    ):
+        rewarded(copy.deepcopy(start), seed, looking(part), reward, steps(40), beta=beta)
+    for part, uses, epsilon in (("once", 1, 0.2), ("clipped", 8, 0.2), ("not clipped", 8, math.inf)):
+        rewarded(copy.deepcopy(start), seed, looking(part), exact, steps(10), every=2, uses=uses, epsilon=epsilon)
     supervised(copy.deepcopy(start), seed + 100, looking("further"), steps=steps(STEPS), rate=1e-3)
 
 
@@ -206,6 +243,7 @@ def main() -> None:
         "rate": RATE,
         "questions a step": GROUPS,
         "samples": SAMPLES,
+        "penalty": PENALTY,
     }
     record = Record("answering", {"name": "sums below 100"}, settings)
     for seed in SEEDS:

@@ -91,16 +91,34 @@ def text_loss(some):
     targets = ids[some].masked_fill(~is_text[some], -100)[:, 1:]
     return F.cross_entropy(on_text(ids[some])[:, :-1].mT, targets)
 
+right_answers = [str(a + b) for a, b in test_pairs]
+
+def answers_of(model, temperature):
+    """One answer to each held-out question."""
+    asked = torch.tensor([sums.question(*pair) for pair in test_pairs])
+    generator = torch.Generator().manual_seed(5)
+    written = write_answers(model, asked, 9, sums.END, temperature, generator)
+    return [sums.text_of(row) for row in written.tolist()]
+
+def measure(model, name):
+    """Prints shares of sampled answers, and which share of the greedy ones is exact."""
+    drawn, greedy = answers_of(model, temperature=1.0), answers_of(model, temperature=0)
+    share = lambda found: f"{sum(found) / len(drawn):.0%}"
+    exact = [share(text == right for text, right in zip(texts, right_answers))
+             for texts in (drawn, greedy)]
+    hedged = share("or" in text for text in drawn)
+    named = share(right in text for text, right in zip(drawn, right_answers))
+    print(f"{name}: exact {exact[0]} (greedy {exact[1]}), "
+          f"hedged {hedged}, sum named {named}")
+
 on_text = new_model()
 train(on_text, text_loss, "whole text")
-lone_user = torch.full((4, 1), sums.USER)
-generator = torch.Generator().manual_seed(1)
-for row in write_answers(on_text, lone_user, 12, sums.END, generator=generator):
-    print("<user> continues with:", sums.text_of(row.tolist()))
+measure(on_text, "whole text")
 
 # %% [markdown]
-# **Given `<user>` alone, it makes up a question and an answer**, because its loss treats both alike. But the digits
-# of a question are random: no model can do much better than guess them, and yet they are in the loss.
+# **Exact match** is the share of held-out questions to which one sampled answer is the sum and nothing else: 9 % here.
+# *Greedy* answers take the most probable token at each place. But the loss also asks for the questions, whose digits
+# are random: no model can do much better than guess them.
 
 # %% tags=["hide-input"]
 with torch.no_grad():
@@ -166,29 +184,19 @@ check(answer_loss)
 # </details>
 
 # %%
-def measure(model, seed=5):
-    """One sampled answer to each held-out question: shares exact, hedged, naming the sum."""
-    asked = torch.tensor([sums.question(*pair) for pair in test_pairs])
-    texts = [sums.text_of(row) for row in write_answers(
-        model, asked, 9, sums.END, generator=torch.Generator().manual_seed(seed)).tolist()]
-    right = [str(a + b) for a, b in test_pairs]
-    shares = (sum(text == sum_ for text, sum_ in zip(texts, right)),
-              sum("or" in text for text in texts),
-              sum(sum_ in text for text, sum_ in zip(texts, right)))
-    exact, hedged, named = (share / len(texts) for share in shares)
-    return f"exact {exact:.0%}, hedged {hedged:.0%}, sum named {named:.0%}"
-
 on_answers = new_model()
 def loss_on_answers(some):
     return answer_loss(on_answers(ids[some]), ids[some], is_answer[some])
 
 train(on_answers, loss_on_answers, "answers only")
-print("whole text:  ", measure(on_text))
-print("answers only:", measure(on_answers))
+measure(on_answers, "answers only")
+print("question   sampled   greedy")
+columns = [test_pairs, *(answers_of(on_answers, temperature) for temperature in (1.0, 0))]
+for (a, b), drawn, greedy in list(zip(*columns))[:6]:
+    print(f"{a}+{b}      {drawn:9} {greedy}")
 
 # %% [markdown]
-# **Exact match** is the share of held-out questions to which one sampled answer is the sum and nothing else. With
-# the mask it is 28 %, without it 9 %. The figure has three seeds, from recorded runs with other random numbers:
+# With the mask, exact match is 28 %. The figure has three seeds, from recorded runs with other random numbers:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
@@ -206,11 +214,6 @@ plots.curves({"whole text": curve("whole", "exact"),
 plt.ylim(0)
 plt.show()
 
-def greedy(part):
-    return ", ".join(f"{run[-1]:.0%}" for run in curve(part, "greedy")[1])
-
-print("answers only, exact with greedy decoding:", greedy("answer"), "by seed")
-
 # %% [markdown]
 # <div class="figure-caption">
 #
@@ -219,15 +222,13 @@ print("answers only, exact with greedy decoding:", greedy("answer"), "by seed")
 #
 # </div>
 #
-# **With the mask, exact match is on average more than twice as high.** These models often know the sum: with greedy
-# decoding, which takes the most probable token at each place, they are exact far more often. A sample also draws
-# hedges and wrong digits.
+# **With the mask, exact match is on average more than twice as high.** The model often knows the sum: its greedy
+# answers are far more often exact than its samples, which also draw hedges and wrong digits. **The mask does not
+# change the hedging:** 28 % without it, 27 % with it. The demonstrations still contain it.
 #
-# **The mask does not change the hedging:** 28 % without it, 27 % with it. The demonstrations still contain it.
-#
-# The low-rank updates of [lesson 14](../14_bert/14_bert.ipynb) fit this training without a change. **Packing**
-# avoids the padding of a batch: several dialogues share one row. A dialogue then must not attend to its neighbours,
-# and its positions start anew.
+# **Packing** avoids the padding of a batch: several dialogues share one row. A dialogue then must not attend to its
+# neighbours, and its positions start anew. Packed and alone, a dialogue [has the same
+# logits](../../site/further.md#lesson-20).
 
 # %% [markdown]
 # <div class="card">
@@ -270,22 +271,8 @@ def pack(dialogues):
 # %% nbgrader={"grade": true, "grade_id": "check_pack", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(pack)
 
-# %%
-dialogues = [row[part] for row, part in zip(ids[:3], is_text[:3])]
-packed, positions, mask = pack(dialogues)
-
-@torch.no_grad()
-def packed_logits(mask, positions):
-    x = on_answers.tokens(packed) + on_answers.positions.table(positions)
-    return on_answers.to_logits(on_answers.transformer(x[None], mask))[0]
-
-with torch.no_grad():
-    apart = torch.cat([on_answers(dialogue[None])[0] for dialogue in dialogues])
-largest = (packed_logits(mask, positions) - apart).abs().max().item()
-print(f"packed or alone, largest difference of a logit: {largest:.5f}")
-
 # %% [markdown]
-# Packed or alone, the logits agree. How can a model stop hedging if its demonstrators hedge?
+# How can a model stop hedging if its demonstrators hedge?
 #
 # ## A judge's choices remove most of the hedging
 #
@@ -416,47 +403,33 @@ everything = torch.arange(len(chosen[0]))
 with torch.no_grad():
     reference = [log_p(on_answers, answers, everything) for answers in (chosen, rejected)]
 
-preferring = copy.deepcopy(on_answers)
-optimiser = torch.optim.Adam(preferring.parameters(), lr=1e-4)
-generator = torch.Generator().manual_seed(0)
-for step in progress(range(40), "DPO"):
-    some = torch.randint(len(everything), (32,), generator=generator)
-    now = [log_p(preferring, answers, some) for answers in (chosen, rejected)]
-    loss = preference_loss(*now, reference[0][some], reference[1][some], beta=1.0)
-    optimiser.zero_grad()
-    loss.backward()
-    nn.utils.clip_grad_norm_(preferring.parameters(), 1.0)
-    optimiser.step()
-print("after DPO:", measure(preferring))
+def dpo_loss(model, some):
+    now = [log_p(model, answers, some) for answers in (chosen, rejected)]
+    return preference_loss(*now, reference[0][some], reference[1][some], beta=1.0)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the number of steps on pairs, 0 to 40, two lines each: DPO and chosen answers alone. Left, hedged answers: both fall from about a quarter to less than half of it. Right, exact match: both rise; the chosen answers alone end above DPO."}}
-figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
-at_start = {what: [run[-1] for run in curve("answer", what)[1]]
-            for what in ("hedged", "exact", "named")}
+def chosen_loss(model, some):
+    ids, is_answer = chosen[0][some], chosen[1][some]
+    return answer_loss(model(ids), ids, is_answer)
 
-def from_start(part, what, x="step"):
-    """The same curve, beginning with the model that all three start from."""
-    xs, runs = curve(part, what, x)
-    return [0, *xs], [[first, *run] for first, run in zip(at_start[what], runs)]
+def train_on_pairs(loss_of, what):
+    model = copy.deepcopy(on_answers)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)
+    generator = torch.Generator().manual_seed(0)
+    for step in progress(range(40), what):
+        loss = loss_of(model, torch.randint(len(everything), (32,), generator=generator))
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+    measure(model, what)
 
-names = {"DPO": "DPO", "chosen answers alone": "chosen"}
-titles = ("Hedging falls", "Exact match rises")
-for ax, what, title in zip(axes, ("hedged", "exact"), titles):
-    plots.curves({name: from_start(part, what) for name, part in names.items()}, "step",
-                 "share of answers", title=title, ax=ax)
-    ax.set_ylim(0)
-plt.show()
+measure(on_answers, "at the start")
+train_on_pairs(dpo_loss, "DPO")
+train_on_pairs(chosen_loss, "chosen alone")
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Recorded, three seeds; bands from the lowest to the highest. The control is the loss of
-# exercise 1 on the chosen answers alone. Start, batches, rate and number of steps are the same.
-#
-# </div>
-#
-# **DPO removes most of the hedging:** in the run above it falls from 27 % to 10 %. But the control does the same
-# without any rejected answer. Its mean exact match is higher, but with three seeds the order is not settled. So here
+# **DPO removes most of the hedging:** here it falls from 27 % to 10 %. But the control, the loss of exercise 1 on the
+# chosen answers alone, does as much without any rejected answer, with each of three seeds (table at the end). So here
 # the judge's selection is enough: the chosen answers are perfect, and perfect answers can be imitated. Preferences
 # are meant for cases where no perfect answer is at hand; this lesson does not test one.
 #
@@ -640,59 +613,97 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop. Each step samples eight answers to each of 16 questions, and takes one gradient step on them.
-# So the ratio is 1, its gradient is that of the log-probability, and nothing is clipped. The penalty is switched
-# off, to see what the reward does by itself.
+# Now the whole loop, first without a penalty and with one gradient step on each batch of answers. The ratio is then
+# 1, and nothing is clipped.
 
 # %%
-def reinforce(model, reward, what, steps=40):
+def reinforce(model, reward, what, steps=40, uses=1, epsilon=0.2, beta=0.0):
     """reward: a function of the answers' ids and of the sums, as texts."""
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-4)
     for step in progress(range(steps), what):
         ids, inside, right = sampled(model, 16, 8, seed=10_000 + step + 1)
         worth = advantages(reward(ids[:, sums.QUESTION:], right).view(16, 8)).flatten()
-        new = token_log_probabilities(model(ids), ids)
-        old = new.detach()
-        loss = policy_loss(new, old, old, worth, inside[:, 1:])
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-    return model
+        with torch.no_grad():
+            old, reference = (token_log_probabilities(by(ids), ids)
+                              for by in (model, on_answers))
+        for _ in range(uses):
+            new = token_log_probabilities(model(ids), ids)
+            loss = policy_loss(new, old, reference, worth, inside[:, 1:], epsilon, beta)
+            optimiser.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+    measure(model, what)
 
 def strict(written, right):
     ids = [torch.tensor(sums.ids_of(int(sum_))) for sum_ in right]
     return exact_match(written, ids, sums.END)
 
-policy = reinforce(copy.deepcopy(on_answers), strict, "policy")
-print("before:", measure(on_answers))
-print("after: ", measure(policy))
+measure(on_answers, "at the start")
+reinforce(copy.deepcopy(on_answers), strict, "strict reward")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: policy with reward, and further demonstrations. Left, exact match: both rise from the same point, and their bands overlap. Right, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: strict reward, and further demonstrations. Left, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter. Right, greedy answers that are exact: with the reward they hardly rise, with further demonstrations they rise to nearly all."}}
+at_start = {what: [run[-1] for run in curve("answer", what)[1]]
+            for what in ("hedged", "exact", "named", "greedy")}
+
+def from_start(part, what, x="step"):
+    """The same curve, beginning with the model that all of these start from."""
+    xs, runs = curve(part, what, x)
+    return [0, *xs], [[first, *run] for first, run in zip(at_start[what], runs)]
+
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
-names = {"policy with reward": "policy", "further demonstrations": "further"}
-for ax, what, title in zip(axes, ("exact", "hedged"),
-                           ("Exact match rises with both", "Hedging falls with the reward")):
+names = {"strict reward": "policy", "further demonstrations": "further"}
+titles = ("The reward ends the hedging", "Demonstrations teach adding")
+for ax, what, title, y in zip(axes, ("hedged", "greedy"), titles,
+                              ("hedged", "exact, greedy")):
     plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
-                 "processor seconds", "share of answers", title=title, ax=ax)
+                 "processor seconds", y, title=title, ax=ax)
     ax.set_ylim(0)
 plt.show()
-for name, part in {"the start": "answer", **names}.items():
-    print(f"exact with greedy decoding, {name:>22}: {greedy(part)} by seed")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands as before. The control goes on with the demonstrations and the
-# loss of exercise 1, from the same start and for about the same time.
+# **How to read it.** Recorded, three seeds; bands as before. *Further demonstrations* goes on with the loss of
+# exercise 1, from the same start and for about the same time.
 #
 # </div>
 #
 # **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
 # rises by about half, and the right sum is named hardly more often: most of the gain comes from hedging less.
 #
-# **Adding is learned faster from demonstrations**, as greedy decoding shows with each seed. A demonstration has a
+# **Adding is learned faster from demonstrations**, as greedy answers show with each seed. A demonstration has a
 # target for each token; a reward is one bit for a whole answer.
+#
+# ## The clip lets a batch of answers serve for several steps
+#
+# Sampling is the expensive part of the loop. Can one batch serve for eight steps? From the second step on the ratio is
+# not 1, and the clip acts.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against batches of sampled answers, 0 to 10, three lines each: 8 steps a batch with the clip, 8 steps without it, and 1 step. Left, KL divergence from the start: it rises most without the clip, less with it, least with 1 step. Right, exact match: with the clip it rises most; without it, it ends no higher than with 1 step."}}
+at_start["away"] = [0, 0, 0]
+names = {"8 steps, clipped": "clipped", "8 steps, not clipped": "not clipped",
+         "1 step": "once"}
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
+titles = ("The clip keeps the model nearer", "More answers are exact with it")
+for ax, what, title, y in zip(axes, ("away", "exact"), titles,
+                              ("KL divergence from the start", "exact match")):
+    plots.curves({name: from_start(part, what) for name, part in names.items()},
+                 "batches of sampled answers", y, title=title, ax=ax)
+    ax.set_ylim(0)
+axes[0].get_legend().remove()
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Recorded, three seeds, bands as before; strict reward, ε = 0.2, one learning rate. The divergence
+# is in nats an answer.
+#
+# </div>
+#
+# **With the clip the model stays nearer to its start, and exact match is higher, with each seed.** Without it, eight
+# steps on each batch leave fewer exact answers than one step does.
 #
 # ## A lenient reward rises, too
 #
@@ -724,24 +735,30 @@ def lenient(written, right):
     texts = [sums.text_of(row) for row in written.tolist()]
     return torch.tensor([float(sum_ in text) for text, sum_ in zip(texts, right)])
 
-hacker = reinforce(copy.deepcopy(on_answers), lenient, "lenient reward")
-print("after:", measure(hacker))
+hacker = copy.deepcopy(on_answers)
+measure(on_answers, "at the start")
+reinforce(hacker, lenient, "lenient reward")
 ids_, _, right = sampled(hacker, 4, 1, seed=3)
 for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
     print(f"sum {sum_}: {sums.text_of(row)}")
+reinforce(copy.deepcopy(on_answers), lenient, "with the penalty", beta=0.5)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Shares against policy steps, 0 to 40, for training with the lenient reward. The share of answers that name the sum rises. The share that is exact falls to a small part of what it was. The share of hedged answers rises from about a quarter to most."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of shares against policy steps, 0 to 40, for training with the lenient reward. Left, without the penalty: the share of answers that name the sum rises, the share that is exact falls to a small part of what it was, and the share of hedged answers rises from about a quarter to most. Right, with the penalty: naming the sum rises a little, exact match falls slightly, hedging rises slightly."}}
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3), layout="compressed", sharey=True)
 names = {"names the sum (the reward)": "named", "exact match": "exact", "hedged": "hedged"}
-plots.curves({name: from_start("hole", what) for name, what in names.items()},
-             "step", "share of answers",
-             title="The reward rises, and exact match falls")
-plt.ylim(0)
+titles = ("No penalty: exact match falls", "With the penalty it falls less")
+for ax, part, title in zip(axes, ("hole", "hole, penalty"), titles):
+    plots.curves({name: from_start(part, what) for name, what in names.items()},
+                 "step", "share of answers", title=title, ax=ax)
+    ax.set_ylim(0)
+axes[0].get_legend().remove()
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands as before. Start, loop and rate are those of the strict reward.
+# **How to read it.** Recorded, three seeds; bands as before. Left β = 0, right β = 0.5. Start, loop and rate are those
+# of the strict reward.
 #
 # </div>
 
@@ -750,9 +767,12 @@ check.prediction("hole", hole)
 
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, 53 % in place
-# of 43 %, and exact match falls to 8 %. This is **reward hacking**. The strict reward in the same loop removes
-# hedging, so it is the reward that makes the difference. The reward's own curve rises; the fault shows in a second
-# measure, exact match. In the player, take the steps yourself, with each reward.
+# of 43 %, and exact match falls to 8 %. This is **reward hacking**. The reward's own curve rises; the fault shows in a
+# second measure, exact match.
+#
+# **The penalty holds the model at the reference, in hacking and in progress.** With it, exact match falls far less
+# under the lenient reward. But the strict reward with the same penalty leaves some hedging, too (table below). So a
+# penalty does not replace a right reward. In the player, take the steps yourself, with each reward.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -762,26 +782,35 @@ show_player("policy")
 # %% [markdown]
 # ## What you can do now
 #
-# **Which loss teaches a model to answer with the right number, and nothing else?** No loss did it alone on these
-# demonstrations. They taught most of the adding, and a judge removed the hedging, whether by DPO, by a reward, or by
-# choosing what to imitate. Even so, fewer than half of the sampled answers were exact in this run. With greedy
-# decoding, further demonstrations did best.
+# **Which loss teaches a model to answer with the right number, and nothing else?** No single one on these
+# demonstrations. They taught the adding, and a judge removed the hedging, whether by DPO, by a reward, or by choosing
+# what to imitate. Means of three seeds, recorded:
+
+# %% tags=["hide-input"]
+rows = {"whole text": "whole", "answers": "answer", "further demonstrations": "further",
+        "chosen answers alone": "chosen", "chosen and rejected (DPO)": "DPO",
+        "strict reward": "policy", "strict reward, penalty": "policy, penalty",
+        "lenient reward": "hole", "lenient reward, penalty": "hole, penalty"}
+print(f"{'':27} exact, sampled   exact, greedy   hedged")
+for name, part in rows.items():
+    exact, greedy, hedged = (sum(run[-1] for run in curve(part, what)[1]) / 3
+                             for what in ("exact", "greedy", "hedged"))
+    print(f"{name:27} {exact:14.0%} {greedy:15.0%} {hedged:8.0%}")
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# | the loss looks at | exact | hedged | sum named |
-# |---|---|---|---|
-# | the whole text | 9 % | 28 % | 15 % |
-# | the answer alone | 28 % | 27 % | 43 % |
-# | then which of two answers is better (DPO) | 37 % | 10 % | 43 % |
-# | or then a strict reward | 43 % | 2 % | 44 % |
-# | or then a lenient reward | 8 % | 83 % | 53 % |
+# **How to read it.** All from *further demonstrations* on start from *answers*. They differ in data and rates, so the
+# table does not rank them.
 #
-# These are the runs above, one of each. The last three start from the second. DPO and the rewards use different
-# data and rates, so the table does not rank them.
+# </div>
+#
+# Sampled, the answers are exact most often after the strict reward; greedy ones, after further demonstrations.
 #
 # - **Without the questions in the loss, answers are learned sooner.** Hedging is learned, too.
-# - **A judge's choices remove most of the hedging.** Imitating the chosen answers did so as well.
-# - **A strict reward removes nearly all of it.** Further demonstrations taught more of the adding.
-# - **A lenient reward teaches hedging.** The reward rose, and exact match fell.
+# - **A judge's choices remove most of the hedging.** Rejected answers were not needed here.
+# - **A strict reward removes nearly all of it.** It makes the samples better, the greedy answers hardly.
+# - **A lenient reward teaches hedging.** Exact match fell while the reward rose.
 #
 # You can write each of these losses, and pack dialogues into a row.
 #
@@ -793,10 +822,10 @@ show_player("policy")
 # the price of moving away from where the model began.
 #
 # </details>
-# <details><summary>2. Would the KL penalty have closed the hole?</summary>
+# <details><summary>2. Why does the clip change nothing in the first step on a batch?</summary>
 #
-# It makes each step away from the start cost something, so it limits the hacking. A second guess still never costs
-# reward, and sometimes earns it. To close the hole, change the reward.
+# The model is still the one that wrote the answers, so each ratio is 1 and inside the bounds. The clip limits only
+# what later steps on the same batch do.
 #
 # </details>
 #
