@@ -1,8 +1,9 @@
 """The ladder of lessons 1 to 9 with the finished parts and three seeds: python -m helpers.training.ladder_runs
 
 Also a plain average, the last byte alone, and what tests the lessons' claims. Lesson 3's: large scores before the first
-step, with the root and without it. Lesson 5's: no mask. Lesson 6's: other kinds of positions, or none, with four heads
-and with one. Lesson 7's: its three pieces, one after the other. Lesson 9's: the last two rungs with twice the windows.
+step, with the root and without it, and the start of the one with the training of the other. Lesson 5's: no mask. Lesson
+6's: other kinds of positions, or none, with four heads and with one. Lesson 7's: its three pieces, one after the other.
+Lesson 9's: the last two rungs with twice the windows.
 """
 
 from __future__ import annotations
@@ -106,15 +107,18 @@ def plain_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return q @ k.mT
 
 
-def large_scores(scores: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> ByteModel:
+def large_scores(scores: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], longer: float = 1) -> ByteModel:
     """Lesson 3's model with queries and keys whose components have the standard deviation 1.4 before the first step.
 
-    scores: a function of q (b, t, d) and k (b, s, d) that returns (b, t, s).
+    scores: a function of q (b, t, d) and k (b, s, d) that returns (b, t, s). longer: the query matrix starts this many
+    times as large.
     """
     head = ScaledHead(scores)
     model = ByteModel(head)
     for layer in (head.to_queries, head.to_keys):
         nn.init.normal_(layer.weight, std=1 / (BYTES_STD * math.sqrt(E)))
+    with torch.no_grad():
+        head.to_queries.weight.mul_(longer)
     return model
 
 
@@ -131,6 +135,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {  # the rungs by lesson, and what 
     "09_character_generator": lambda: CharTransformer(N, E, H, 3, LONGEST),
     "03 large, not scaled": lambda: large_scores(plain_scores),
     "03 large, scaled": lambda: large_scores(scaled_scores),
+    "03 soft start, not scaled": lambda: large_scores(plain_scores, 1 / math.sqrt(E)),
+    "03 sharp start, scaled": lambda: large_scores(scaled_scores, math.sqrt(E)),
     UNMASKED: lambda: ByteModel(MultiHeadAttention(E, H)),
     "06 without positions": lambda: ByteModel(CausalSelfAttention(E, H), nn.Identity()),
     "06 sinusoids": lambda: ByteModel(CausalSelfAttention(E, H), Sinusoids()),

@@ -10,9 +10,7 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the division by $\sqrt d$, which we call *the root* for short. **What goes wrong without it?** This lesson
-# asks the question four times: of a row of weights between random vectors, of a trained head, of a gradient, and of a
-# model in training.
+# except the division by $\sqrt d$, *the root* for short. **Why divide, and why by the root of d?**
 #
 # | | |
 # |---|---|
@@ -37,42 +35,43 @@ from helpers.lesson import start
 check = start("03_scaling")
 
 # %% [markdown]
-# ## Wide vectors make a row sharp by chance
+# ## Without the root, wide vectors make a row sharp by chance
 #
-# **Without the root, vectors of variance 1 need only be wide to make a row of weights sharp.** Draw one query and
-# eight keys with standard normal components, and compute attention weights as in lesson 2: dot products, then
-# softmax. Nothing is trained.
+# Draw one query and eight keys with standard normal components, and compute attention weights as in lesson 2: dot
+# products, then softmax. Nothing is trained. **At width 1024 one key gets more than 99 % of the weight in four rows of
+# five, and chance decides which.** With the scores divided by √d, it does so in none.
 
-# %% mystnb={"image": {"alt": "Three bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. At width 4 several keys share the weight; at 64 one key has most of it; at 1024 a single key has nearly all of it."}}
-chance = torch.Generator().manual_seed(307)
-_, axes = plt.subplots(1, 3, figsize=(6, 2.5), sharey=True)
-drawn = {}    # the scores of one query and eight keys, (8,), at each width
-for ax, d in zip(axes, (4, 64, 1024)):
-    query, keys = (torch.randn(n, d, generator=chance) for n in (1, 8))
-    drawn[d] = (query @ keys.T)[0]
-    ax.bar(range(8), torch.softmax(drawn[d], dim=-1), color=plots.COLOURS[0])
-    ax.set(title=f"d = {d}", xlabel="key j", xticks=range(8), ylim=(0, 1.05))
-axes[0].set_ylabel("weight")
+# %% mystnb={"image": {"alt": "Six bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. Above, without the root: at width 4 several keys share the weight, at 64 one key has most of it, at 1024 a single key has nearly all of it. Below, divided by the root of d: several keys share the weight at every width."}}
+def draw(n, d, generator):
+    """n queries and, for each, eight keys. Returns their scores (n, 8)."""
+    queries, keys = (torch.randn(n, count, d, generator=generator) for count in (1, 8))
+    return (queries @ keys.mT)[:, 0]
+
+chance, many = (torch.Generator().manual_seed(seed) for seed in (307, 1))
+_, axes = plt.subplots(2, 3, figsize=(6, 3.8), sharex=True, sharey=True)
+for column, d in zip(axes.T, (4, 64, 1024)):
+    one, thousand, shares = draw(1, d, chance), draw(1000, d, many), []
+    for ax, divisor in zip(column, (1, math.sqrt(d))):
+        ax.bar(range(8), torch.softmax(one[0] / divisor, dim=-1), color=plots.COLOURS[0])
+        largest = torch.softmax(thousand / divisor, dim=-1).amax(dim=-1)    # (1000,)
+        shares.append((largest > 0.99).float().mean().item())
+    column[0].set(title=f"d = {d}", ylim=(0, 1.05))
+    column[1].set(xlabel="key j", xticks=range(8))
+    print(f"d = {d:>4}: one key has more than 99 % in {shares[0]:.1%} of 1000 rows, "
+          f"divided by √d in {shares[1]:.1%}")
+axes[0, 0].set_ylabel("weight, no root")
+axes[1, 0].set_ylabel("weight, with the root")
 plt.show()
-
-chance = torch.Generator().manual_seed(1)
-for d in drawn:    # the same a thousand times
-    queries = torch.randn(1000, 1, d, generator=chance)
-    keys = torch.randn(1000, 8, d, generator=chance)
-    largest = torch.softmax(queries @ keys.mT, dim=-1).amax(dim=-1)    # (1000, 1)
-    share = (largest > 0.99).float().mean().item()
-    print(f"d = {d:>4}: one key has more than 99 % in {share:.1%} of rows")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each panel is a draw at one width d. The eight bars of a panel add up to 1, and chance decided
-# which is the tallest. The printed lines are about a thousand such rows at each width.
+# **How to read it.** Each column is one draw of eight scores. Above, their softmax; below, the softmax of the scores
+# divided by √d. The printed lines are about a thousand such draws at each width.
 #
 # </div>
 #
-# At d = 4 such a row is rare, at d = 1024 it is the rule. The softmax is the same, so the cause must be in the
-# scores.
+# The softmax is the same at every width, so the cause must be in the scores.
 
 # %% [markdown]
 # ## The variance of a score is d
@@ -98,8 +97,7 @@ for d in drawn:    # the same a thousand times
 # four times as large.
 #
 # At the start of training the assumptions nearly hold, if inputs have variance 1 and the entries of a matrix with e
-# rows have variance 1/e. (PyTorch's `nn.Linear` draws entries with a third of that variance.) After training they may
-# fail (question 2 at the end).
+# rows have variance 1/e. (PyTorch's `nn.Linear` draws entries with a third of that variance.)
 
 # %% [markdown]
 # <div class="card">
@@ -266,11 +264,11 @@ check.prediction("three_times_as_large", three_times_as_large)
 # longer.
 
 # %% [markdown]
-# ## A trained head without the root: other numbers, no error
+# ## A head that was trained with the root needs it
 #
-# **Leave the root out of a head that was trained with it, and the head computes something else. Nothing
-# complains.** Lesson 2 did this with a head of a published model, and every shape was right. Here is its map again,
-# beside the map with the root.
+# **One reason to divide is that the model was trained that way.** Its matrices fit divided scores. Without the root the
+# head computes something else, and no error says so. Lesson 2 left the root out of a head of a published model, and
+# every shape was right. Here is its map again, beside the map with the root.
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -292,11 +290,13 @@ for name, rows in maps.items():
 #
 # </div>
 #
-# With the root, *bank* still looks most at *muddy*, but no longer only there: its output is an average of many
-# words again.
+# With the root, *bank* still looks most at *muddy*, but its output is an average of many words again.
 #
-# No error says that a factor is missing, but numbers do: measure the factor from the outside (exercise 2), or
-# compare with code that is right (after exercise 3).
+# ## Two ways to find out whether the root is there
+#
+# **Numbers show what shapes do not.** Where you cannot see the code, measure the factor by calling the function
+# (exercise 2). Where you load trained matrices into a head of your own, compare its output with that of code that is
+# right (exercise 3).
 
 # %% [markdown]
 # <div class="card">
@@ -353,8 +353,7 @@ for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
     print(f"{name}'s attention, d = 64: β = {float(measured_scale(attend, 64)):.3f}")
 
 # %% [markdown]
-# Lesson 2's attention does not scale, and PyTorch's multiplies by 1/8, which is $1/\sqrt{64}$.
-# The next head loads the matrices of a trained model, and you can read its code.
+# Lesson 2's attention does not scale. PyTorch's multiplies by 1/8, which is $1/\sqrt{64}$.
 
 # %% [markdown]
 # <div class="card">
@@ -423,9 +422,8 @@ class PortedHead(torch.nn.Module):
 check(PortedHead)
 
 # %% [markdown]
-# **Compare numbers, not shapes.** Give the other code and yours the same input, and compare the outputs. Here
-# PyTorch's own attention stands in for the other code. It receives our q, k and v, so everything but the three
-# projections is tested.
+# Give the head and PyTorch's own attention the same q, k and v, and compare the outputs. This tests everything but the
+# three projections.
 
 # %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
@@ -448,10 +446,10 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # </details>
 
 # %% [markdown]
-# ## Can training undo a sharp row?
+# ## A sharp row hardly learns
 #
-# Does a model suffer that trains without the root from the start? Its rows may be sharp by chance, but training
-# could move the weight to where it belongs.
+# The other reason is training. Without the root a row may start sharp by chance, with the weight on a wrong key. Could
+# training not move it?
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
 # (2018) has two keys, d = 64, and the scores 112 and 96. Only their difference counts. Suppose that the **second**
@@ -492,11 +490,29 @@ print(f"ratio {rises[0] / rises[1]:.2g}")
 check.prediction("saturated_gradient", saturated_gradient)
 
 # %% [markdown]
-# ## A key with hardly any weight gets hardly any gradient
+# ## The slope of softmax falls exponentially with the size of the scores
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A falling curve with a logarithmic vertical axis: the slope of the smaller of two weights against the difference of the scores, from 0 to 20. It bends near 0 and is straight from about 3 on. Scaled, at a difference of 2, it is near a tenth; not scaled, at 16, near a ten-millionth."}}
+apart = torch.linspace(0, 20, 100)
+slope = torch.sigmoid(apart) * torch.sigmoid(-apart)    # p (1 − p), p the smaller weight
+ax = plt.subplots(figsize=(6, 2.8))[1]
+ax.semilogy(apart, slope, color=plots.COLOURS[0])
+for difference, rise, name in zip((16, 2), rises, ("not scaled", "scaled")):
+    ax.plot(difference, rise, "o", color=plots.COLOURS[1])
+    ax.annotate(name, (difference, rise), xytext=(8, 3), textcoords="offset points")
+ax.set(xlabel="difference of the two scores", ylabel="slope of the smaller weight",
+       title="From 2 to 16, the slope falls a millionfold")
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# A difference of 16 between two scores makes one weight $e^{16}$ times the other, and the smaller weight rises as
-# slowly as it is small: the two numbers in the first line above are the same. That is no accident. The derivative of
-# softmax contains the weight itself.
+# **How to read it.** The slope is how much the smaller weight rises per unit of its score. The vertical axis is
+# logarithmic. The points are the two rows of the prediction.
+#
+# </div>
+#
+# The slope falls because the derivative of softmax contains the weight itself.
 #
 # Let $z$ be one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ its weights; j and m
 # count keys. The logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, has the simpler derivative:
@@ -564,12 +580,12 @@ def softmax_backward(p, g):
 check(softmax_backward)
 
 # %% [markdown]
-# A key with hardly any weight gets hardly any gradient, even if it is the right one. If $g_j$ is below the weighted
-# average of g, more weight on key j would lower the loss. Gradient descent then raises the score of key j, **but in
-# proportion to the weight that the key already has**.
+# **A key with hardly any weight gets hardly any gradient, even if it is the right one.** If $g_j$ is below the weighted
+# average of g, more weight on key j would lower the loss. Gradient descent then raises the score of key j, but in
+# proportion to the weight that the key already has.
 
 # %% [markdown]
-# ## Does a model in training need the root?
+# ## In training, a soft start alone does not replace the root
 #
 # **If a sharp row hardly learns, a model whose rows start sharp should end worse.** The test needs one number for
 # how sharp a row is. [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
@@ -623,19 +639,6 @@ def attention_entropy(weights):
 check(attention_entropy)
 
 # %% [markdown]
-# Measure the rows of the first figure and, on average, those of the two maps:
-
-# %%
-for d, scores in drawn.items():
-    rows = torch.softmax(torch.stack([scores, scores / math.sqrt(d)]), dim=-1)    # (2, 8)
-    before, after = attention_entropy(rows).exp().tolist()
-    print(f"d = {d:>4}: spread over {before:.1f} of 8 keys, scaled over {after:.1f}")
-before, after = (attention_entropy(rows).exp().mean().item() for rows in maps.values())
-print(f"head 7: spread over {before:.1f} of 12 words, scaled over {after:.1f}")
-
-# %% [markdown]
-# With the root, the width hardly matters to these rows.
-#
 # Now the test. Lesson 2's language model, with d = 64, is trained in four ways: with small or large initial matrices
 # for queries and keys, and with or without the root. The small matrices are `nn.Linear`'s. The large ones give
 # queries and keys a standard deviation of about 1.4; the derivation assumed 1.
@@ -664,7 +667,7 @@ four_starts = "B"
 # The next cell prints entropies before training (32 equal weights have log 32, about 3.47). Then it trains the two
 # models with large matrices: half a minute on one core. The stop button ends a training early.
 
-# %% mystnb={"image": {"alt": "Four rows with three ticks each over held-out bits per byte. Small matrices, without and with the root: all ticks between 3.30 and 3.34. Large matrices without the root: between 3.54 and 3.59. Large matrices with the root: between 3.33 and 3.42."}}
+# %% mystnb={"image": {"alt": "Six rows with three ticks each over held-out bits per byte. Small matrices, without and with the root: all ticks between 3.30 and 3.34. Large matrices without the root: between 3.54 and 3.59. Large matrices with the root: between 3.33 and 3.42. Not scaled, with a soft start: between 3.53 and 3.54. Scaled, with a sharp start: between 3.54 and 3.59."}}
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
 
@@ -695,15 +698,18 @@ for name in runs:
     print(f"{name}: before training {entropy:.2f} nats, {shared:.1f} of 32 keys")
     if large:
         print(f"    after training {measured(model, 3600)[0]:.2f} bits per byte")
+runs |= {"large, not scaled, soft start": bits["03 soft start, not scaled"],
+         "large, scaled, sharp start": bits["03 sharp start, scaled"]}
 plots.runs({"three runs each": runs}, "held-out bits per byte")
-plt.gca().set_title("With inputs this small, only large matrices need the root")
+plt.gca().set_title("Large matrices need the root,\nand a soft start alone is not enough")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each way to start, one tick for each of our three runs, with seeds 0, 1 and 2;
-# farther left is better. The lines above the figure are from your machine, with seed 0.
+# **How to read it.** One tick for each of our three runs, with seeds 0, 1 and 2; farther left is better. In the last
+# two rows the matrices are large too, but the query matrix starts 8 times (√64) smaller, for a soft start without the
+# root, or 8 times larger, for a sharp start with it. The printed lines are from your machine, with seed 0.
 #
 # </div>
 
@@ -712,10 +718,13 @@ check.prediction("four_starts", four_starts)
 
 # %% [markdown]
 # **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
-# anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a
-# tenth of a bit above each run with the root. Seed 0 has the widest gap. Sharp rows need not be the whole cause,
-# for the root does two things: rows start soft, and each step moves the scores less. In one run each of [Measured
-# further](../../site/further.md#lesson-3), either alone helps little.
+# anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a tenth
+# of a bit above each run with the root.
+#
+# **A soft start alone does not replace the root.** The root does two things: rows start soft, and from then on a
+# change of a query or key moves the scores less. Each of the last two rows has one of the two. Their runs end at 3.53
+# or above, against at most 3.42 with both. The model without self-attention reached 3.53 too (lesson 1), so with one
+# half of the root, or neither, the head adds nothing.
 #
 # **Your model so far** is the second of the four: small matrices, with the root. So expect little.
 
@@ -741,16 +750,16 @@ ladder.show()
 # %% [markdown]
 # ## What you can do now
 #
-# You can prove the variance of a score, find an unknown factor from the outside, and compute the gradient of a
-# softmax without its Jacobian. And you can say **what goes wrong without the root**:
+# **Why divide, and why by the root of d?**
 #
-# - Wide vectors of variance 1 get sharp rows by chance.
-# - A head that was trained with the root computes something else, and no error says so.
-# - A key with hardly any weight gets hardly any gradient.
-# - Our model with large matrices ends worse. With small ones nothing goes wrong, for its inputs are small too.
+# - **By the root, because the variance of a score is d.** Without the division, wide vectors get sharp rows by chance.
+# - **Divide, because a sharp row hardly learns:** a key with hardly any weight gets hardly any gradient.
+# - **In training, both effects of the root were needed,** the soft start and the smaller changes, and only in the model
+#   with large matrices.
+# - **A head that was trained with the root needs it.** Without it the head computes something else, and no error says
+#   so.
 #
-# The root keeps the width from sharpening a row. But sharp or soft, a row is still one average. Lesson 4 lets a word
-# ask several questions at once.
+# But sharp or soft, a row is still one average. Lesson 4 lets a word ask several questions at once.
 #
 # **Two questions to think about**
 #

@@ -9,7 +9,7 @@
 #
 # [Lesson 3](../03_scaling/03_scaling.ipynb) derives the division by √d and asks when it matters. Here is what was
 # measured beside it: how far scores spread, how the gradient of a weight shrinks with the width, what saturation does to
-# a training of two hundred steps, and which effect of the root helps.
+# a training of two hundred steps, and which effect of the root helps there.
 #
 # The functions of the lesson that are needed here come first.
 
@@ -235,37 +235,6 @@ plt.show()
 # At d = 1024 the median derivative of the initial loss with respect to the score of the right key is 0.08 with the soft
 # start, and 2·10⁻²² without it. At d = 4 nothing saturates, and there the smaller steps only slow the training down:
 # with the soft start alone (row 3), runs end in the same range as without scaling (row 1).
-
-# %% [markdown]
-# ## The two effects in the language model
 #
-# **In the lesson's model, neither effect of the root is enough by itself.** The lesson's model with large initial
-# matrices gains from the root. Give it only one of the two effects. For the soft start without the root, the query
-# matrix starts √d = 8 times smaller, as in [T5](https://arxiv.org/abs/1910.10683). For the root without the soft start,
-# it starts 8 times larger.
-
-# %%
-from helpers.ladder import ByteModel, ScaledHead, measured
-
-def started(scores_of, longer):
-    """The lesson's model with large initial matrices, and queries that start `longer` times as long."""
-    torch.manual_seed(0)
-    model = ByteModel(ScaledHead(scores_of))
-    for layer in (model.mix.to_queries, model.mix.to_keys):
-        torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    with torch.no_grad():
-        model.mix.to_queries.weight.mul_(longer)
-    return model
-
-ways = {"a soft start without the root": (plain_scores, 1 / 8),
-        "the root without a soft start": (scaled_scores, 8)}
-for name, (scores_of, longer) in ways.items():
-    bits, _ = measured(started(scores_of, longer), 3600)
-    print(f"{name}: {bits:.2f} bits per byte")
-
-# %% [markdown]
-# **How to read it.** Each line is one run, with seed 0. Of the lesson's runs with this seed, the one with the root ends
-# at 3.33 and the one without it at 3.59. Both runs here end much nearer to the one without. So the soft start, which
-# decided the small trainings above, is not the whole story here. A possible reason: those used plain gradient descent,
-# and this one AdamW, whose steps have about the same size whatever the gradient is. Without the root, such a step
-# changes the scores √d times as much.
+# In the lesson's language model a soft start alone is not enough. A possible reason: it trains with AdamW, whose steps
+# have about the same size whatever the gradient is. Without the root, such a step changes the scores √d times as much.

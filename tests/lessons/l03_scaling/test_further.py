@@ -2,14 +2,11 @@
 
 import itertools
 import math
-import re
 
-import nbformat
 import pytest
 import torch
 
 from helpers.authoring.build.lesson_source import sources
-from helpers.data.recorded import recorded
 from helpers.parts import scaling
 
 SOURCE = sources(["03_scaling"])[0]
@@ -69,13 +66,3 @@ def test_medians_against_width_are_what_the_caption_and_the_alt_text_say():
     for column in zip(*plain, strict=True):
         falls = [math.log(one / other) for one, other in itertools.pairwise(column)]
         assert falls[0] > 0 and falls == sorted(falls), "more and more steeply"
-
-
-def test_each_effect_of_the_root_alone_ends_near_the_runs_without_it():
-    (cell,) = [cell for cell in nbformat.read(SOURCE.further, as_version=4).cells if "def started(" in cell.source]
-    text = "".join(output.get("text", "") for output in cell.outputs)
-    ends = [float(bits) for bits in re.findall(r": ([\d.]+) bits per byte", text)]
-    bits = recorded("ladder")["result"]["bits"]
-    scaled, plain = bits["03 large, scaled"][0], bits["03 large, not scaled"][0]
-    assert (round(scaled, 2), round(plain, 2)) == (3.33, 3.59)
-    assert len(ends) == 2 and min(ends) > (scaled + plain) / 2, "nearer to the one without"
