@@ -9,7 +9,8 @@
 #
 # Three measurements beside [lesson 19](../19_looking_inside/19_looking_inside.ipynb), on the smallest model that copies: one head in each
 # of two layers. When do its heads form, what does it say without the first of them, and what does a single layer learn
-# where the period never changes? And a cell for those who have GPT-2's weights.
+# where the period never changes? Then a toy of superposition, five features of the dictionary, and a cell for those who
+# have GPT-2's weights.
 
 # %%
 import math
@@ -19,8 +20,10 @@ import torch
 
 from helpers import plots
 from helpers.data.datasets import gpt2_files
+from helpers.data.recorded import recorded
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
+from helpers.parts.dictionary import Squeezed, train_squeezed
 from helpers.parts.induction import (
     AttentionOnly, copy_losses, induction_scores, previous_scores, said_twice, train_to_copy,
 )
@@ -93,6 +96,50 @@ for p in (32, 31, 24, 16):
         loss = copy_losses(clock, others).mean().item()
         _, weights = clock.run(others[:, :-1])
     print(f"p = {p}: induction score {induction_scores(weights[0], p)[0]:.2f}, loss {loss:.2f}")
+
+# %% [markdown]
+# ## Five features in two dimensions
+#
+# A toy of [Elhage et al., 2022](https://arxiv.org/abs/2209.10652): five features are squeezed into two dimensions,
+# x = fW, and read back through the same matrix: f′ = ReLU(xWᵀ + b). The rows of W are the directions of the features.
+# In the loss each feature counts 0.9 times as much as the one before.
+
+# %% mystnb={"image": {"alt": "Two planes with arrows from the origin, one for each of five features. Left, features always present: two long arrows at a right angle, and three short ones. Right, features rarely present: five arrows of about equal length that point in five directions, spread evenly around the circle."}}
+figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.4), layout="compressed")
+kinds = {1.0: "Always present: two directions", 0.05: "Rarely present: five directions"}
+for ax, (present, title) in zip(axes, kinds.items()):
+    torch.manual_seed(1)
+    toy = Squeezed(k=5, e=2)
+    *_, loss = train_squeezed(toy, present, steps=800)
+    table = toy.table.detach()
+    for number, (a, b) in enumerate(table.tolist()):
+        ax.annotate("", (a, b), (0, 0), arrowprops={"arrowstyle": "-|>", "color": "#6a4fb3"})
+        if math.hypot(a, b) > 0.5:
+            ax.annotate(str(number), (1.12 * a, 1.12 * b), ha="center", va="center")
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=title)
+    print(f"present with chance {present}: lengths", *[f"{length:.2f}" for length in table.norm(dim=1)])
+plt.show()
+
+# %% [markdown]
+# Each arrow is a row of W; long ones are numbered. One run each. Of features that are always present, only two get a
+# long direction. Of features that are rarely present, all five do, at angles other than right ones: they disturb each
+# other, but seldom occur together.
+
+# %% [markdown]
+# ## Features with a name
+#
+# Five of the first forty features of the lesson's dictionary (λ = 0.2), each with the places in held-out modules where
+# it is strongest, in brackets the token. The first four were picked because they are easy to name: `not` after `if`, the
+# first letter of a docstring, what a `for` loop runs over, `self` after `if`. The fifth is harder: its places continue
+# a word. A name is a hypothesis that none of these lines tests.
+
+# %%
+run = recorded("dictionary")
+for number in (1, 24, 33, 35, 21):
+    sample = run["samples"][number]
+    print(f"feature {sample['feature']}, present in {sample['present']:.1%} of the places")
+    for before, token, strength in sample["contexts"][:4]:
+        print(f"    {strength:>5.2f}  …{before}[{token}]".replace("\n", "⏎"))
 
 # %% [markdown]
 # ## Every head of GPT-2
