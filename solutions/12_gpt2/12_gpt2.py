@@ -108,7 +108,8 @@ plt.show()
 #
 # </div>
 #
-# The English folder expects *to*, the Python folder *in* or *None*. This program was given. What has to be in yours?
+# Likeliest is *to* with the English folder, and *in*, then *None*, with the Python folder. This program was given.
+# What has to be in yours?
 #
 # ## One file of the folder holds the sizes
 #
@@ -823,7 +824,7 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # After 512 tokens, the next one comes 32 times as fast. The price is memory: two vectors of width e for each token
 # in every block. For 1,024 tokens of the smallest GPT-2 these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
 #
-# The program agrees with the reference on one sentence, and is fast. What do its heads do with the numbers?
+# The program is right on one sentence, and fast. So it can be used to look inside: what does a head of this model do?
 #
 # ## To repeat what it has read, the model needs two kinds of heads
 #
@@ -988,8 +989,9 @@ check.prediction("switched_off_head", switched_off_head)
 # ln n, the loss of a guess. The means of the controls are far below it: 0.47 with one of the other heads off, 2.58
 # with nine. (Those nine are drawn from the heads that are no induction heads and that copying can spare one by one.)
 #
-# **Without the previous-token head, no head looks at the right place** (last column). The strongest induction head
-# alone is hardly missed: eight others look at the same place.
+# **Without the previous-token head, no head looks at the right place** (last column), as the explanation says.
+# Without head 5 of block 0 hardly any does either. The strongest induction head alone is hardly missed: eight others
+# look at the same place.
 #
 # **One other head cannot be spared**, head 5 of block 0. Without it copying fails as well, and ordinary code is
 # predicted much worse ([Measured further](../../site/further.md#lesson-12)). So the previous-token head is not the
@@ -1040,7 +1042,7 @@ else:
 # - **You write GPT-2 and a translation of the names.** Two folders then continue the same two words like a novel and
 #   like Python.
 # - **You compare its numbers with those of another program, stage by stage.** On one sentence yours differ by no more
-#   than rounding. Loading misses transposed square matrices, and the loss the exact GELU.
+# than rounding. Loading does not notice transposed square matrices. The loss does not notice the exact GELU.
 # - **A cache changed no token**, in either folder. In the recorded run, the longer the text, the more time it saved.
 # - **In the Python model copying fails without two kinds of heads:** with one previous-token head off, and with all
 #   nine induction heads off.

@@ -51,7 +51,7 @@ from helpers.step_table import StepTable
 check = start("17_going_big")
 
 # %% [markdown]
-# ## At GPT-2's size activations need more than twice the memory of the state
+# ## With four texts, GPT-2's activations need more than twice the memory of its state
 #
 # **State** stays from step to step. For each parameter it is the weight, the gradient and the two running means of
 # [AdamW](../../site/glossary.md#adamw), its **moments**: in float32, four times 4 bytes. **Activations** are what the
@@ -109,9 +109,8 @@ show("plain attention", "Attention weights are the largest part of a step")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Blue: state. Other colours: activations. Counted for lesson 9's architecture with the sizes of
-# GPT-2 small, in float32, b = 4 and t = 1,024. (GPT-2's GELU would keep four more vectors.) What an operation needs
-# only while it runs is left out.
+# **How to read it.** Blue: state. Other colours: activations. Counted for GPT-2 small with ReLU, in float32, b = 4
+# and t = 1,024. (GPT-2's GELU would keep four more vectors.) What an operation needs only while it runs is left out.
 #
 # </div>
 #
@@ -518,8 +517,8 @@ show("bfloat16", "bfloat16 takes away a third of the vectors")
 # </div>
 #
 # **The activations do not shrink to half, and the state does not shrink at all.** The loss needs its
-# log-probabilities in 32 bits, and autocast keeps 16-bit copies of the weights. Whether bfloat16 costs or saves time
-# depends on the processor.
+# log-probabilities in 32 bits, and autocast keeps 16-bit copies of the weights. In this run the seconds hardly
+# changed; on a processor with units for bfloat16 it saves time.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so smaller gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
@@ -951,8 +950,8 @@ show("sharded step", "Two workers halve gradients and moments in each")
 # %% [markdown]
 # ## A budget of operations has a best size
 #
-# With enough workers memory is no limit. What remains is the budget of operations. How large should the model be
-# then?
+# With stage 3 and enough workers the state is no limit. What remains is the budget of operations. How large should
+# the model be then?
 #
 # A matrix entry costs 2 operations per token in the forward pass and 4 in the backward pass, so a training costs $C
 # \approx 6ND$ ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less

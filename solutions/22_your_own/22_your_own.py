@@ -86,8 +86,9 @@ enter("order 0", order_0, {"p": p})
 show()
 
 # %% [markdown]
-# The last line is to be beaten: the size of both parts packed together by xz, less that of the training part alone. xz
-# packs the whole home part and looks back on all before, where a model sees 256 bytes.
+# The last line is to be beaten. xz packs both parts together, and then the training part alone; the difference in
+# size, per byte of the home part, is its score. xz packs the whole home part and looks back on all before, where a
+# model sees 256 bytes.
 #
 # ## Counts of longer sequences halve the bits
 #
@@ -362,14 +363,14 @@ for name, share, p in zip(names, [*w, 1], every):
           f"{-p_byte.log2():5.1f}   {chr(most)}, {p[most]:.2f}")
 
 # %% [markdown]
-# The table expects *number*, which is frequent in the training part. The cache finds *numeric* twice in this context.
-# The mixture's probability is the sum of the three products. It still expects *b* most, but the byte that came costs
-# less than half of the bits that it costs the table.
+# The table is all but sure of *b*, as in *number*. The cache finds *numeric* twice in this context. The mixture's
+# probability is the sum of the three products. It still expects *b* most, but the byte that came costs less than half
+# of the bits that it costs the table.
 #
 # ## Mixing buys more than bytes
 #
-# Would a larger file do as well? An n-gram of the table takes two bytes, and a larger transformer was trained for
-# minutes on the same text.
+# Would a larger file do as well? Every table holds the probability of each byte after each other one, about 66 kB; a
+# longer n-gram adds two bytes. A larger transformer was trained for minutes on the same text.
 
 # %%
 sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
@@ -401,9 +402,9 @@ plt.show()
 #
 # </div>
 #
-# **From 100 kB on a larger table gains little. The larger transformer is only as good as the largest table. Mixed with
-# the cache they are better than either.** Bytes are hardly scarce here: packed, the whole training part would fit into
-# the file five times.
+# **From 100 kB on a larger table gains little. The larger transformer is only as good as the largest table. Mixed
+# with the cache they are better than either.** Bytes are hardly scarce here: the file could hold the whole training
+# part five times, unpacked.
 #
 # ## A score has an error, and weights need unseen text
 #
@@ -483,7 +484,8 @@ check.prediction("seen_text", seen_text)
 #
 # Each **landmark** whose bits you need, or fewer, is a point. gzip and xz stand here alone, with nothing read. *A
 # small transformer* is the larger one of the figure, and *the course's best* the mixture with it, both on the check's
-# 256 contexts with 0.05 bits added. These contexts are easier than the scoreboard's by about a quarter of a bit.
+# 256 contexts with 0.05 bits added. On the check's contexts these two need about a quarter of a bit less than on the
+# scoreboard's.
 
 # %%
 for name, score in text.landmarks().items():
@@ -507,10 +509,9 @@ for name, score in text.landmarks().items():
 # tensors in a dict. `log_probabilities(contexts)` gets contexts (b, 256), int64, with values from 0 to 255, and
 # returns natural logarithms of the next byte's probabilities, (b, 256), floating-point numbers.
 #
-# A point for each landmark: order 0, gzip, xz, a small transformer, the course's best. The starting points'
-# functions, as imported above, exist in the exam: `ByteTransformer`, `from_int8`, `table_log_probabilities` and
-# `cache_log_probabilities`. Imports, functions and classes of your other cells are available too. Nothing else of the
-# notebook is run.
+# A point for each landmark: order 0, gzip, xz, a small transformer, the course's best. The functions imported above
+# exist in the exam: `ByteTransformer`, `from_int8`, `table_log_probabilities` and `cache_log_probabilities`. Imports,
+# functions and classes of your other cells are available too. Nothing else of the notebook is run.
 #
 # <details><summary>Hint 1: a first point</summary>
 #

@@ -43,21 +43,21 @@ FIRST, LAST = "order 0", "xz, training part read"
 
 def test_each_idea_adds_its_rows_to_one_scoreboard():
     cells = ("xz, board = xz_after", "said_by_table = table", "exact = small", 'enter("cache"', "three = torch.stack")
-    boards = [list(board(cell)) for cell in (*cells, "said_by_yours = torch")]
+    boards = [list(board(cell)) for cell in (*cells, "said_by_yours = [")]
     assert all(names[0] == FIRST and names[-1] == LAST for names in boards)
     assert all(later[: len(names) - 1] == names[:-1] for names, later in pairwise(boards))
     assert [len(names) for names in boards] == [2, 3, 4, 6, 7, 8]
 
 
 def test_xz_that_has_read_is_ahead_of_every_model_and_the_table_is_ahead_of_the_transformer():
-    found = board("said_by_yours = torch")
+    found = board("said_by_yours = [")
     assert found[LAST] == min(found.values()) and found["your model"] < found["all three, weights by EM"]
     assert found["table of n-grams"] < found["transformer, 200 steps"] - 1
     assert found["table of n-grams"] == pytest.approx(found[FIRST] / 2, abs=0.1)  # the bits halve
 
 
 def test_the_solutions_row_is_the_recorded_one():
-    assert board("said_by_yours = torch")["your model"] == pytest.approx(
+    assert board("said_by_yours = [")["your model"] == pytest.approx(
         results()["manual"]["lesson"]["the course's best"], abs=0.01
     )
 
