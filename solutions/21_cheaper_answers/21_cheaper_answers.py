@@ -448,16 +448,17 @@ for name, linear in ways.items():
           + (f"{kept / of:13.0%} of the weights" if kept else ""))
 
 # %% [markdown]
-# **What outlier features cost comes nearly all from the activations, and the split recovers nearly all of it.** So it is
-# with three pairs of features. But at 6 the split keeps a quarter of the weights in float32, though two of 192 features
-# were made large. At 10 it keeps far fewer, at the same loss. [Measured further](../../site/further.md#lesson-21) has
-# larger losses.
+# **What outlier features cost comes mostly from the activations, and the split recovers nearly all of it.** So it
+# is with three pairs of features. But at 6 the split keeps a quarter of the weights in float32, though two of 192
+# features were made large. At 10 it keeps far fewer, at the same loss. [Measured
+# further](../../site/further.md#lesson-21) has larger losses.
 
 # %% [markdown]
 # ## The cache of one long text can outgrow the weights
 #
-# Beside the weights, each new token reads the whole cache of its text. Each layer keeps a key and a value of width d for each position and each of its heads of keys: `groups`
-# of them with [grouped queries](../18_since_gpt2/18_since_gpt2.ipynb). A layer with a
+# Beside the weights, each new token reads the whole cache of its text. Each layer keeps a key and a value of width d
+# for each position and each of its heads of keys: `groups` of them with [grouped
+# queries](../18_since_gpt2/18_since_gpt2.ipynb). A layer with a
 # [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. And a cache can be
 # quantised like weights.
 
@@ -792,8 +793,8 @@ for name in drafts:
 # <div class="figure-caption">
 #
 # **How to read it.** Each point is a mean over three texts: prompts of 48 tokens from held-out modules, 64 new tokens
-# each, at temperature 1, each with a seed of its own. The last round of each text, which may be cut off, is not counted.
-# Acceptance rates are means over all texts.
+# each, at temperature 1, each with a seed of its own. The last round of each text, which may be cut off, is not
+# counted. Acceptance rates are means over all texts.
 #
 # </div>
 #
