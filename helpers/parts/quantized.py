@@ -136,3 +136,24 @@ def with_linear(model: GPT2, linear: Callable[[torch.Tensor, torch.Tensor], torc
         if isinstance(layer, Conv1D):
             layer.forward = partial(_biased, layer, linear)  # type: ignore[method-assign]
     return model
+
+
+def with_integer_products(model: GPT2) -> GPT2:
+    """A copy of a GPT-2 on the CPU whose blocks compute `int8_linear` with int8 tensors: torch._int_mm adds them up.
+
+    The weights have 8 bits and a scale for each row.
+    """
+    model = copy.deepcopy(model)
+    for layer in model.modules():
+        if isinstance(layer, Conv1D):
+            stored = quantize(layer.weight.detach().T, 8)
+            layer.forward = partial(_integer_products, layer.bias, *stored)  # type: ignore[method-assign]
+    return model
+
+
+def _integer_products(
+    bias: torch.Tensor, integers: torch.Tensor, scales: torch.Tensor, x: torch.Tensor
+) -> torch.Tensor:
+    inputs, input_scales = quantize(x, 8)  # (..., i), (..., 1)
+    sums = torch._int_mm(inputs.flatten(0, -2), integers.T).unflatten(0, x.shape[:-1])  # (..., o), int32
+    return sums * input_scales * scales[:, 0] + bias
