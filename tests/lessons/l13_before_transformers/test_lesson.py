@@ -45,7 +45,8 @@ def test_the_step_is_pytorchs_gru_cell_with_its_gradients():
 
 
 def test_one_vector_gives_out_within_the_trained_lengths_and_attention_does_not():
-    one, many = shares("one vector"), shares("attention")
+    one, mean, many = shares("one vector"), shares("mean of the memory"), shares("attention")
+    assert mean[0] > 0.9 and mean[2] < 0.25 and max(mean[3:]) < 0.05, "the control fails, too"
     assert one[0] > 0.9 and one[5] < 0.1 and all(share > 0.85 for share in many)
     assert one == sorted(one, reverse=True)
     assert max(one[3:]) < 0.02 and min(many) >= 0.9, "as the lesson's ending says"
