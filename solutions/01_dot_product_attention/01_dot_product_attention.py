@@ -45,9 +45,9 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## One vector goes in, another comes out of each phrase
 #
-# **Self-attention moves *apple* to the side of its phrase.** At first the vector of *apple* is about as similar to
-# *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all vectors in the phrase:
-# mostly *apple*, and a little of every other word.
+# **Self-attention moves *apple* toward the meaning that it has in its phrase.** At first the vector of *apple* is
+# about as similar to *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all
+# vectors in the phrase: mostly *apple*, and a little of every other word.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left, bars of the weights in two phrases: apple gets about two thirds, every other word less than a tenth. Right, a scatter plot: similarity to fruit, across, against similarity to microsoft. Before, apple is almost on the diagonal. After, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all similarities are smaller than before."}}
 axes = plt.figure(figsize=(7, 4.2)).subplot_mosaic(
@@ -527,7 +527,7 @@ print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
 print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
 
 # %% [markdown]
-# ## Any average moves *apple*, and a large weight keeps it *apple*
+# ## The other words move *apple*, and a large weight keeps it *apple*
 #
 # Which part of the first figure is due to dot products? Run the sixteen phrases again. Beside your function, take the
 # word alone (no attention), equal weights, and half of the weight on *apple* with the rest shared equally.
@@ -564,9 +564,9 @@ for name, (side, itself) in zip(names, counts.tolist()):
 # half of the phrases. Equal weights are right for all, but lose the word in fifteen. Half of the weight on *apple* does
 # as well as self-attention, which gives it more than half.
 #
-# How dot products share out the rest, these phrases do not test, since each has one subject. In the heat map above
-# they do choose: *loop* gives *terminates* twice as much as all other words together. (Of a dozen words that we tried,
-# *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has *set*.)
+# Among the other words, dot products hardly choose here: in the first figure each gets nearly the same. In the heat
+# map above they do: of the weight that *loop* does not keep, *terminates* gets two thirds. (Of a dozen words that we
+# tried, *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has *set*.)
 
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
@@ -822,14 +822,15 @@ print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):
 # </div>
 #
 # **Your model scores no better than the same model without self-attention**, or than a table of which byte follows
-# which. So a mistake costs little, too: with exercise 6 as given, one model trained to 3.58 bits per byte, against 3.53
-# ([Measured further](../../site/further.md#lesson-1)). A score that a part does not improve cannot test that part.
+# which. And the mistake of exercise 6 costs little: with it, one model trained to 3.58 bits per byte, against 3.53
+# ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. It hardly shows
+# this mistake: without our three runs, all at 3.53, 3.58 would look right.
 
 # %% [markdown]
 # ## What you can do now
 #
-# **Can dot products give *apple* a vector that fits its sentence?** Yes, though in these phrases a simpler average
-# does as well.
+# **Can dot products give *apple* a vector that fits its sentence?** Yes. But in these phrases the other words do it,
+# not the choice among them: a fixed weight of one half does as well.
 #
 # - **Self-attention let the phrase in and kept the word.** All sixteen outputs were on the side of their phrase and
 #   nearest to *apple*. So were those with half of the weight on *apple* and the rest shared equally.

@@ -266,7 +266,7 @@ check.prediction("three_times_as_large", three_times_as_large)
 # %% [markdown]
 # ## A head that was trained with the root needs it
 #
-# **One reason to divide is that the model was trained that way.** Its matrices fit divided scores. Without the root the
+# **If a model was trained with the root, you have no choice.** Its matrices fit divided scores. Without the root the
 # head computes something else, and no error says so. Lesson 2 left the root out of a head of a published model, and
 # every shape was right. Here is its map again, beside the map with the root.
 
@@ -290,7 +290,7 @@ for name, rows in maps.items():
 #
 # </div>
 #
-# With the root, *bank* still looks most at *muddy*, but its output is an average of many words again.
+# With the root, *bank* still looks most at *muddy*, but its output is now an average of many words.
 #
 # ## Two ways to find out whether the root is there
 #
@@ -448,7 +448,7 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # %% [markdown]
 # ## A sharp row hardly learns
 #
-# The other reason is training. Without the root a row may start sharp by chance, with the weight on a wrong key. Could
+# But why train with the root? Without it a row may start sharp by chance, with its weight on a wrong key. Could
 # training not move it?
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
@@ -490,7 +490,7 @@ print(f"ratio {rises[0] / rises[1]:.2g}")
 check.prediction("saturated_gradient", saturated_gradient)
 
 # %% [markdown]
-# ## The slope of softmax falls exponentially with the size of the scores
+# ## The slope of softmax falls exponentially as the scores move apart
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A falling curve with a logarithmic vertical axis: the slope of the smaller of two weights against the difference of the scores, from 0 to 20. It bends near 0 and is straight from about 3 on. Scaled, at a difference of 2, it is near a tenth; not scaled, at 16, near a ten-millionth."}}
 apart = torch.linspace(0, 20, 100)
@@ -721,12 +721,12 @@ check.prediction("four_starts", four_starts)
 # anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a tenth
 # of a bit above each run with the root.
 #
-# **A soft start alone does not replace the root.** The root does two things: rows start soft, and from then on a
-# change of a query or key moves the scores less. Each of the last two rows has one of the two. Their runs end at 3.53
-# or above, against at most 3.42 with both. The model without self-attention reached 3.53 too (lesson 1), so with one
-# half of the root, or neither, the head adds nothing.
+# **A soft start alone does not replace the root.** The root stays after the start: it makes every later change of a
+# score smaller, too. The last two rows test this. Without the root, rows that start just as soft end at 3.53 or
+# above; with the root, so do rows that start sharp. With the root and a soft start, all runs end at 3.42 or below.
+# The model without self-attention reached 3.53, too (lesson 1): these heads help no more than none.
 #
-# **Your model so far** is the second of the four: small matrices, with the root. So expect little.
+# **Your model so far** is the second row of the figure: small matrices, with the root. So expect little.
 
 # %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average is near 4.4, a little left of the line of order 0. Bare self-attention is near 3.5, at the line of order 1. Queries, keys, values and scaled scores are close together near 3.3. All are right of the lines of gzip and xz."}}
 from helpers.parts.scaling import scaled_scores    # the function from above
@@ -754,8 +754,8 @@ ladder.show()
 #
 # - **By the root, because the variance of a score is d.** Without the division, wide vectors get sharp rows by chance.
 # - **Divide, because a sharp row hardly learns:** a key with hardly any weight gets hardly any gradient.
-# - **In training, both effects of the root were needed,** the soft start and the smaller changes, and only in the model
-#   with large matrices.
+# - **In training, our model needed the root only with large matrices.** There a soft start without the root was not
+#   enough, nor was the root with a sharp start.
 # - **A head that was trained with the root needs it.** Without it the head computes something else, and no error says
 #   so.
 #

@@ -10,8 +10,8 @@
 # *What a model reads instead of letters*
 #
 # Ask GPT-2 how many r are in *strawberry*, and it has no letters to count. A program has cut the text into pieces,
-# called **tokens**, and the model gets their numbers. Lesson 9's model read plain bytes and needed no such program.
-# **What does a model gain by reading tokens in place of bytes, and what does it pay?**
+# called **tokens**, and the model gets their numbers, the **ids**. Lesson 9's model read plain bytes and needed no
+# such program. **What does a model gain by reading tokens in place of bytes, and what does it pay?**
 #
 # You build this program as GPT-2 has it, measure what its cuts cost, and compare a model on tokens with one on bytes.
 #
@@ -87,8 +87,7 @@ plt.show()
 # </div>
 #
 # **With all its merges, the small model cuts the sentence into fewer than half as many tokens as bytes.** With its
-# space, *exception* is one token and *Zürich* six: common words cost a token or two, rare ones fall into small
-# pieces.
+# space, *exception*, common in code, is one token; *Zürich*, which is rare there, falls into six.
 
 # %% [markdown]
 # ## Every text is bytes, so no text is unknown
@@ -256,8 +255,8 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
 # the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those that `learn_merges`
 # would have left of it, had it been among the words of the training text. At the end no learned pair remains in a
-# piece, and nothing is joined across pieces. You may assume that the merges come from `learn_merges`: a symbol is
-# made after its parts, and never in two ways.
+# piece, and nothing is joined across pieces. The merges come from `learn_merges`, so each symbol is made after its
+# two parts, and never in two ways.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -606,7 +605,7 @@ for merges, nats, tokens in measured:
 # More merges also make a larger table of frequencies, and this model sees no context. Do tokens still help a
 # transformer that has no more parameters?
 #
-# ## At equal size and equal reading, tokens predict better
+# ## In a short training at equal size and reading, tokens predict better
 #
 # A small GPT-2 ([lesson 12](../12_gpt2/12_gpt2.ipynb)) is trained twice on the same four fifths of the manual, on
 # bytes and on tokens of 1,000 merges. Both read 300,000 bytes, in steps of four windows of 64 positions. The larger
@@ -647,12 +646,14 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
           f" {on_last(model, cutters[merges]):.2f} bits per byte")
 
 # %% [markdown]
-# **The model on tokens predicts the held-out text better, after fewer steps.** It needs 2.32 bits per byte, the model
-# on bytes 3.16. Each step has as many positions, and bytes take more than three times as many steps.
+# **After the same reading, the model on tokens predicts the held-out text better.** It needs 2.32 bits per byte, the
+# model on bytes 3.16. Each step has as many positions, and bytes take more than three times as many steps. Much of
+# the gain needs no transformer: with the same merges, the table of frequencies above gained even more.
 #
-# Two differences remain: the merges were counted on all of the training text, and a window of tokens holds more of
-# it. How much each of them matters was not measured. This is one seed and a short training: with twice the reading
-# the gap is less than half as large ([Measured further](../../site/further.md#lesson-11)).
+# Three things differ beside the cut: the merges were counted on all of the training text, a window of tokens holds
+# more text, and the byte model makes more steps. How much each matters was not measured. This is one seed and a short
+# training: with twice the reading the gap is less than half as large ([Measured
+# further](../../site/further.md#lesson-11)).
 #
 # ## What you can do now
 #

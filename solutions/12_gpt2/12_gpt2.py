@@ -538,8 +538,8 @@ print(known.told)
 # <div class="figure-caption">
 #
 # **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference (a
-# mark at 10⁻⁹ means none). Yours is of the size of rounding in 32-bit arithmetic. None of the other three raises an
-# exception.
+# mark at 10⁻⁹ means none). Yours is of the size of rounding in 32-bit arithmetic: the largest components in the
+# later blocks are in the hundreds. None of the other three raises an exception.
 #
 # </div>
 #
@@ -826,7 +826,7 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 #
 # The program is right on one sentence, and fast. So it can be used to look inside: what does a head of this model do?
 #
-# ## To repeat what it has read, the model needs two kinds of heads
+# ## To repeat what it has read, the model needs a previous-token head and induction heads
 #
 # [Olsson et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html),
 # found one kind of head in many language models. An [induction head](../../site/glossary.md#induction-head), at the
@@ -985,17 +985,17 @@ print(f"{len(copying)} of {len(pool)} other heads, five draws: mean {sum(draws) 
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# **Copying fails with the previous-token head off, and with all nine induction heads off.** Both losses are above
-# ln n, the loss of a guess. The means of the controls are far below it: 0.47 with one of the other heads off, 2.58
-# with nine. (Those nine are drawn from the heads that are no induction heads and that copying can spare one by one.)
+# **Copying fails with the previous-token head off, and with all nine induction heads off.** Both losses are above ln
+# n, the loss of a guess. Each of the other heads but one can be switched off by itself, and the loss stays below 0.5.
+# With nine heads off that are no induction heads, drawn from those that copying can spare, it is 1.15 to 3.76.
 #
 # **Without the previous-token head, no head looks at the right place** (last column), as the explanation says.
 # Without head 5 of block 0 hardly any does either. The strongest induction head alone is hardly missed: eight others
 # look at the same place.
 #
 # **One other head cannot be spared**, head 5 of block 0. Without it copying fails as well, and ordinary code is
-# predicted much worse ([Measured further](../../site/further.md#lesson-12)). So the previous-token head is not the
-# only one that copying needs. This is one model.
+# predicted much worse ([Measured further](../../site/further.md#lesson-12)). So the table does not say what the
+# previous-token head does, only that copying needs it. This is one model.
 #
 # Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
 # All this was a pocket model. What about OpenAI's?
@@ -1044,8 +1044,8 @@ else:
 # - **You compare its numbers with those of another program, stage by stage.** On one sentence yours differ by no more
 # than rounding. Loading does not notice transposed square matrices. The loss does not notice the exact GELU.
 # - **A cache changed no token**, in either folder. In the recorded run, the longer the text, the more time it saved.
-# - **In the Python model copying fails without two kinds of heads:** with one previous-token head off, and with all
-#   nine induction heads off.
+# - **In the Python model copying fails** without its previous-token head, without all nine induction heads, and
+#   without one more head.
 #
 # **A question to think about**
 #

@@ -430,8 +430,9 @@ table.measure("tiles, recomputed", step, model, optimiser)
 
 # %% [markdown]
 # **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long.
-# This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, without its kernel, which
-# keeps each tile in a GPU's fast memory ([Measured further](../../site/further.md#lesson-17) draws how). PyTorch has
+# This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, without its kernel. A GPU
+# has a large slow memory and a small fast one. Plain attention sends the t × t matrix through the slow one several
+# times; the kernel keeps each tile in the fast one ([Measured further](../../site/further.md#lesson-17)). PyTorch has
 # such kernels, and `scaled_dot_product_attention` chooses one unless told otherwise. The cell measures it, and counts
 # the bytes at GPT-2's size:
 
@@ -1109,16 +1110,16 @@ check.prediction("width_of_grid", width_of_grid)
 # %% [markdown]
 # ## What you can do now
 #
-# **What fills the memory of a training step, and which trick takes away which part of it?** At GPT-2's size most of
-# it is activations, and nearly half of these are attention weights.
+# **What fills the memory of a training step, and which trick takes away which part of it?** With four texts of 1,024
+# tokens, most of GPT-2's is activations, and nearly half of these are attention weights.
 #
 # | trick | takes away | leaves |
 # |---|---|---|
-# | tiles, recomputed | the attention weights | vectors, log-probabilities |
-# | bfloat16 | a third of the vectors | state, log-probabilities, and new copies of the weights |
-# | parts | all activations but one part's | state, copies of the weights |
+# | tiles, recomputed | the attention weights | state, vectors, log-probabilities |
+# | bfloat16 | a third of the vectors | the rest, and new copies of the weights |
+# | parts | all activations but one part's | state, copies of the weights, one part's activations |
 # | checkpoints | the vectors, but for one per token and block | state, log-probabilities |
-# | sharding, stage 2 | gradients and moments, but for one share | weights |
+# | sharding, stage 2 | gradients and moments, but for one share | weights, activations |
 #
 # This is what each cost in the small model:
 
@@ -1127,7 +1128,7 @@ print(table)
 
 # %% [markdown]
 # The kernel saved most time, and the second forward pass of the checkpoints cost most. With two workers a step took
-# less than two thirds of the time of one.
+# less than two thirds of the time of one, the wait for the exchange not counted.
 #
 # **If memory is no limit, a budget of operations has a best size.** On losses computed from a known law, the parabola
 # found it to within a few percent. With noise, four sizes found it roughly if they were far apart.
