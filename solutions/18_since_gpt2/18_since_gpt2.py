@@ -20,7 +20,7 @@
 # > … equally at the last time by the power of being an envy,
 #
 # Which one it is, the text does not say. Five changes make a GPT-2 a Llama. This lesson makes each of them, and then
-# six mistakes on purpose.
+# six mistakes on purpose. Two more faults show only in a longer text, or when choices are counted.
 #
 # | | |
 # |---|---|
@@ -384,10 +384,9 @@ for name, config in published_sizes.items():
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# These are the counts of the published models, which their papers round ([Llama
-# 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
-# 3](https://arxiv.org/abs/2407.21783)). There is a place for every weight. That is the weakest check: it sees no
-# order.
+# These are the counts of the published models, which their papers round ([Llama 2](https://arxiv.org/abs/2307.09288),
+# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)). There is a place for
+# every weight. But a count does not see in which order the numbers of a matrix stand.
 
 # %% [markdown]
 # ## Weights of the right shape can be in the wrong order
@@ -588,16 +587,17 @@ for case in cases:
 #
 # </div>
 #
-# **The text is a poor test.** With a subtracted mean or θ = 500,000 it reads like the right model's. Even tiled
-# groups, the mistake with the highest loss, leave most words whole.
+# **The text is a poor test.** Only one mistake is plain to see, gate and up exchanged. A wrong ε changes no word, and
+# with a subtracted mean or θ = 500,000 the text reads like the right model's. Even tiled groups, the mistake with the
+# highest loss, leave most words whole.
 #
 # **The loss needs a number to compare with.** On the same words, θ = 500,000 costs less than 0.1 nats, and ε nothing
 # that two digits show.
 #
-# **Logits show all six, if they are compared in 32 bits.** Rounding to bfloat16, which is no mistake, moves them
-# more than the wrong ε does. So record the logits of a program that you trust, and compare.
+# **Logits show all six.** Compare them in 32 bits. Rounding to bfloat16, which is no mistake, moves them more than
+# the wrong ε does. So record the logits of a program that you trust, and compare.
 #
-# None of these mistakes needs a long text. The next one does.
+# All of these show in a short text. The next fault needs a longer one.
 
 # %% [markdown]
 # ## Beyond its window, a Llama's loss climbs
@@ -756,14 +756,15 @@ plt.show()
 #
 # </div>
 #
-# **With no new angles most of the climb is gone, so new angles were its main cause.** Dividing all pairs costs much
-# in the first window, and stretching by parts costs little: the fast pairs are better left alone.
+# **With no new angles most of the climb is gone,** so they were its main cause. The number of keys was not tested
+# apart. Dividing all pairs costs much in the first window, and stretching by parts costs little: the fast pairs are
+# better left alone.
 #
 # **Nothing is gained from the longer view.** By parts, every window is read worse than it is alone. The texts
 # need no longer memory, so they cannot show a gain. Held-out chapters do not show one either
 # ([Measured further](../../site/further.md#lesson-18)).
 #
-# So far each token uses all parameters of every block.
+# Many newer models replace the Llama's network, and with it comes one more silent fault.
 
 # %% [markdown]
 # ## A mixture of experts stores more than a token uses
@@ -790,9 +791,9 @@ plots.diagrams.experts_flow()
 #
 # ## Without a balance loss, some experts are hardly used
 #
-# Left alone, a router tends to prefer a few experts. One that is a little better gets more tokens, learns more, and
-# gets still more; one that gets none learns nothing. So a **balance loss** is added ([Switch
-# Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2):
+# Left alone, a router may prefer a few experts from the start. One that gets no tokens learns nothing, and nothing
+# brings it back. So a **balance loss** is added ([Switch Transformers](https://arxiv.org/abs/2101.03961), Fedus et
+# al., 2021, section 2.2):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #

@@ -57,12 +57,14 @@ from helpers.parts.speculative import accept as finished_accept
 check = start("21_cheaper_answers")
 
 # %% [markdown]
-# ## A cache saves most of each pass
+# ## A cache saves much of each pass
 #
-# The pocket GPT-2 of lesson 12 was trained on modules of Python's standard library. Its loss is measured on others, in
-# [bits per byte](../../site/glossary.md#bits-per-byte), and its speed in tokens for a second of processor time, the
-# median of five runs. Without a cache each pass computes the whole text anew. With the [key–value
-# cache](../../site/glossary.md#key-value-cache) it computes one position. Speeds differ between machines: compare rows.
+# The pocket GPT-2 of lesson 12 was trained on modules of Python's standard library. Its loss is measured on others,
+# in [bits per byte](../../site/glossary.md#bits-per-byte), and its speed in tokens for a second of processor time,
+# the median of five runs. Without a cache each pass computes the whole text anew. With the [key–value
+# cache](../../site/glossary.md#key-value-cache) it computes one position. Speeds differ between machines: compare
+# rows. The kB are those of the blocks' matrices, the part that we will round; cache, embeddings and a draft's own
+# weights are not counted.
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
@@ -314,7 +316,7 @@ check(int8_linear)
 
 # %% [markdown]
 # `int8_linear` multiplies whole numbers as floats. `with_integer_products` computes the same with int8 tensors and
-# `torch._int_mm`. It is timed on the pocket model, and on a model of 100 million drawn weights:
+# `torch._int_mm`. It is timed on the pocket model, and on a model of 100 million random weights:
 
 # %%
 in_integers = with_linear(pocket, lambda x, w: int8_linear(x, *quantize(w, 8)))
@@ -330,8 +332,8 @@ print(f"100 million weights: 8 bits write {ratio[1] / ratio[0]:.1f} times as man
       "tokens a second as float32")
 
 # %% [markdown]
-# **Integer products pay for the large model, and not for the pocket model.** Rounding the inputs takes time in each
-# layer, too. The row of 4 bits has no speed, because no product here reads nibbles.
+# **Integer products pay for the large model, and not for the pocket model.** A likely reason is the rounding of the
+# inputs in each layer. The row of 4 bits has no speed: this lesson has no product that reads packed weights.
 #
 # ## Kept out of 8 bits, outlier features cost almost nothing
 #
@@ -522,8 +524,8 @@ plt.show()
 #
 # </div>
 #
-# **In 16 bits, the cache of one long text can be larger than the weights, even with 8 groups.** The three savings
-# multiply.
+# **In 16 bits, the cache of one long text can be larger than the weights, even with 8 groups.** In a long text the
+# three savings multiply.
 
 # %% [markdown]
 # ## Checked drafts leave the distribution as it is
@@ -820,8 +822,8 @@ enter("draft lookup, with a cache", whole, exact,
 show()
 
 # %% [markdown]
-# **The draft that saves the most passes loses time here, and the one that saves the fewest gains some.** With k = 4 the
-# model in 4 bits costs five passes a round. Prompt lookup is nearly free. [Measured
+# **The draft that saves the most passes loses time, and the one that saves the fewest gains some,** on this one
+# prompt. With k = 4 the model in 4 bits costs five passes a round. Prompt lookup is nearly free. [Measured
 # further](../../site/further.md#lesson-21) has it at lower temperatures.
 
 # %% [markdown]
@@ -833,8 +835,7 @@ show()
 #   was nearly free: with prompt lookup, and not with the model in 4 bits.
 # - **Fewer bits change the model.** 4 bits need more than one scale for a matrix. 8 bits cost almost no loss, for
 #   inputs too, until there are outlier features. These are kept out.
-# - **Fewer bytes save time where the matrices are large.** With integer products the model of 100 million weights was
-#   faster, and the pocket model was not.
+# - **With integer products the model of 100 million weights was faster,** and the pocket model was not.
 # - **Groups, fewer bits and windows together shrink a cache.** What they do to the text was not measured.
 #
 # **Two questions to think about**
