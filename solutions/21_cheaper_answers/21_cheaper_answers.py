@@ -27,7 +27,7 @@
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, d width of a head, n
 # vocabulary. A matrix of weights is (o, i), o outputs and i inputs. New letters are k, the number of drafted tokens,
 # and p and q, the probabilities of the large model and of the draft. Parts whose names begin with `finished_` are for
-# the exercises that build on them. What every check asks is on [the page for students](../../site/students.md).
+# the exercises that build on them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
