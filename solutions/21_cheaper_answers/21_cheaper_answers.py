@@ -59,12 +59,12 @@ check = start("21_cheaper_answers")
 # %% [markdown]
 # ## A cache saves much of each pass
 #
-# The pocket GPT-2 of lesson 12 was trained on modules of Python's standard library. Its loss is measured on others, in
-# [bits per byte](../../site/glossary.md#bits-per-byte), and its speed in tokens for a second of processor time, the
-# median of five runs. Without a cache each pass computes the whole text anew. With the [key–value
+# The pocket GPT-2 of lesson 12 was trained on modules of Python's standard library. Its loss is measured on others,
+# in [bits per byte](../../site/glossary.md#bits-per-byte), and its speed in tokens for a second of processor time,
+# the median of five runs. Without a cache each pass computes the whole text anew. With the [key–value
 # cache](../../site/glossary.md#key-value-cache) it computes one position. Speeds differ between machines, and are
-# measured anew for each table, its rows in turns: compare them within a table. The kB are those of the blocks'
-# matrices, the part that we will round; cache, embeddings and a draft's own weights are not counted.
+# measured anew for each table: compare them within one. The kB are those of the blocks' matrices, the part that we
+# will round; cache, embeddings and a draft's own weights are not counted.
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
