@@ -54,10 +54,10 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # ## With one vector, a translator mixes up long lists
 #
 # In 2014 [Cho et al.](https://arxiv.org/abs/1406.1078) and [Sutskever, Vinyals and
-# Le](https://arxiv.org/abs/1409.3215) translated with two **recurrent** networks, which go through a text word by word
-# ([lesson 7](../07_transformer_block/07_transformer_block.ipynb)). The *encoder* reads the source and leaves one
-# vector; the *decoder* writes the translation from this vector. Here is such a translator. Its vector has 64 numbers,
-# and it has learned to translate lists of one to six numbers below 1,000 from English to German.
+# Le](https://arxiv.org/abs/1409.3215) paired two **recurrent** networks for translation. Such a network goes through
+# a text word by word ([lesson 7](../07_transformer_block/07_transformer_block.ipynb)). The *encoder* reads the source
+# and leaves one vector; the *decoder* writes the translation from this vector. Here is such a translator. Its vector
+# has 64 numbers, and it has learned to translate lists of one to six numbers below 1,000 from English to German.
 
 # %%
 train_pairs, tests = numeral_lists()
@@ -142,8 +142,9 @@ print(f"right at places 1 to 5 in {len(lists)} such lists:", *hits)
 # **Where has the rest of the list gone?** The first number is right in half of the lists, the third in one of ten. In
 # the four above, the wrong numbers are made of digits of the list, at the wrong place.
 #
-# There are two suspects. What is read early passes through all later steps of the encoder. And one vector has to hold
-# every list, however long it is.
+# There are two suspects. The first is the way: the encoder reads in both directions, so the ends of the list are near
+# the vector, and each number between them has many steps to go. The second is the vector: its 64 numbers have to hold
+# the whole list, however long it is.
 
 # %% [markdown]
 # ## Through a plain cell a gradient vanishes or explodes, and a gate can keep it
@@ -308,7 +309,8 @@ for draws in (plain, gated):
 # even faster than the plain cell with g = 0.8. With a bias of 4, about half of the slope is left after sixty words, in
 # each of three draws. A GRU can *learn* what to keep, because its gates depend on the word and on the state.
 #
-# The translator above is made of GRUs, and it failed. The second suspect remains: one vector, however long the list is.
+# The translator above is made of GRUs. It could have learned to keep its words, but we do not know that it did. So
+# the first suspect is not cleared yet. First, how bad is the failure?
 
 # %% [markdown]
 # ## One vector fails from three numbers on
@@ -370,8 +372,9 @@ show_shares({"one vector": with_vector})
 
 # %% [markdown]
 # **One vector is enough for one number and fails from three on**, although the training set has lists of up to six.
-# With more training the fall comes at longer lists ([Measured further](../../site/further.md#lesson-13)). [Cho et al.
-# (2014)](https://arxiv.org/abs/1409.1259) saw a similar fall in real sentences.
+# That is what it learns in 550 steps, not all that 64 numbers can hold: with more training the fall comes at longer
+# lists ([Measured further](../../site/further.md#lesson-13)). [Cho et al. (2014)](https://arxiv.org/abs/1409.1259)
+# saw a similar fall in real sentences.
 
 # %% [markdown]
 # ## Keep a vector for each word, and look again
@@ -577,9 +580,10 @@ class AttentiveDecoder(nn.Module):
 check(AttentiveDecoder)
 
 # %% [markdown]
-# Same encoder, same data, same number of steps: only your decoder is new. It takes both suspects away, because each
-# word is now one step from the decoder. A control takes away the first alone: all of its weights are equal, so it gets
-# one vector again, the mean of the memory.
+# Same encoder, same data, same number of steps: only your decoder is new. It takes both suspects away: each word is
+# one step from the decoder, and no single vector has to hold the list. A control takes away the first alone. Its
+# weights are all equal, so each word is one step away, but the decoder gets the same vector at every step, the mean
+# of the memory.
 
 # %%
 class MeanDecoder(AttentiveDecoder):
@@ -651,9 +655,9 @@ print(f"right with attention: {seven:.2f} of the lists of seven, "
 check.prediction("beyond_six", beyond_six)
 
 # %% [markdown]
-# **With a vector for each word, the rest of the list is back.** The mean, one vector at the same short distance, fails
-# as the first translator did. So the cause is the one vector, in each of three runs ([Measured
-# further](../../site/further.md#lesson-13)).
+# **With a vector for each word, the rest of the list is back.** The mean brings each word just as near, and fails as
+# the first translator did. So a short way is not enough: the decoder learns the list only if it can choose a word at
+# each step, in each of three runs ([Measured further](../../site/further.md#lesson-13)).
 #
 # Beyond the trained lengths, attention fails, too, as positions did in lesson 6. In real translation, it raised the
 # BLEU from 17.82 to 26.75 ([Bahdanau et al.](https://arxiv.org/abs/1409.0473), table 1, models trained on up to 50
@@ -968,9 +972,9 @@ for line in zip(*columns):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Below each heading, the four nearest neighbours of its *dull* and their cosines. The reader's
-# vectors are those of layer 1, for adjectives in reviews that it was not trained on; the other *dull*s are left out.
-# One training run each.
+# **How to read it.** Below each heading, the four nearest neighbours of its *dull* and their cosines. In a window of
+# the reader, the word that is compared is the fourth. The reader's vectors are those of layer 1, for adjectives in
+# reviews that it was not trained on; the other *dull*s are left out. One training run each.
 #
 # </div>
 #
@@ -1014,9 +1018,10 @@ plots.diagrams.waiting_steps()
 #
 # **Where should a network keep what it has read?** In one vector for each word.
 #
-# - A gate lets a state pass through many steps. That did not save the rest of the list.
-# - A vector for each word and attention did, after as many steps and up to the trained lengths. The mean of these
-#   vectors did not.
+# - A gate can let a state pass through many steps, but a translator with gates and one vector still mixed up long
+#   lists.
+# - With a vector for each word and attention, trained for as many steps, nearly all lists were right, up to the
+#   trained lengths. With the mean of these vectors, long lists failed.
 # - The vector of a word should depend on its sentence: in a table *dull* is near *funny*, and a reader tells a plain
 #   *dull* from a negated one.
 #
