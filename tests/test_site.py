@@ -352,8 +352,20 @@ def test_search_that_finds_no_subject_says_so(address, browser):
 def test_a_result_shows_the_word_and_not_a_longer_one_that_has_it_inside(address, browser):
     browser.open(f"{address}search.html?q=RoPE")
     lesson = "[...document.querySelectorAll('#search-results li')].find(one => one.innerHTML.includes('06_positions'))"
-    browser.wait_for(f"{lesson}?.querySelector('.context')")
+    browser.wait_for(f"{lesson}")
+    browser.evaluate(f"{lesson}.scrollIntoView()")
+    browser.wait_for(f"{lesson}.querySelector('.context')")
     assert re.search(r"\bRoPE\b", browser.evaluate(f"{lesson}.querySelector('.context').textContent"))
+
+
+def test_search_fetches_the_pages_of_results_that_are_near_and_others_once_they_come_near(address, browser):
+    browser.open(f"{address}search.html?q=attention")
+    browser.wait_for("document.querySelector('#search-results li p.context')")
+    results = browser.evaluate("document.querySelectorAll('#search-results li').length")
+    pages = len({url for url in browser.requests() if url.endswith(".html")})
+    assert results > 60 and 0 < pages <= 10
+    browser.evaluate("document.querySelector('#search-results li:last-child').scrollIntoView()")
+    browser.wait_for("document.querySelector('#search-results li:last-child p.context')")
 
 
 @pytest.mark.parametrize("served", [True, False])

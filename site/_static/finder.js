@@ -82,10 +82,35 @@
     place.before(box);
   }
 
+  /* The summary of a result is cut from its page, which is fetched when the result is a screen away or nearer, once for all
+     results that it holds. */
+  function summarise(question) {
+    const [, terms, , highlighted] = Search._parseQuery(question);
+    const pages = new Map();
+    const page = (address) => pages.get(address) ?? pages.set(address, fetch(address).then((answer) => answer.text())).get(address);
+    const inView = new IntersectionObserver((results) => {
+      for (const { target, isIntersecting } of results) {
+        if (!isIntersecting) continue;
+        inView.unobserve(target);
+        const { pathname, hash } = target.querySelector("a");
+        page(pathname).then((html) => {
+          target.append(Search.makeSearchSummary(html, terms, hash));
+          highlighted.forEach((word) => _highlightText(target, word, "highlighted"));
+        });
+      }
+    }, { rootMargin: "0px 0px 100% 0px" });
+    const added = ({ addedNodes }) => [...addedNodes].filter((one) => one.matches?.("ul.search > li"));
+    const results = new MutationObserver((changes) => changes.flatMap(added).forEach((one) => inView.observe(one)));
+    results.observe(document.getElementById("search-results"), { childList: true, subtree: true });
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     if (typeof Search === "undefined") return;
     const question = new URLSearchParams(location.search).get("q");
-    if (question) show(question);
+    if (question) {
+      show(question);
+      summarise(question);
+    }
 
     /* Sphinx has one sentence for no result, and it speaks of categories. */
     const said = Documentation.gettext;
@@ -94,14 +119,14 @@
     /* What is around a hit, and not around a longer word that has it inside: RoPE, not property. */
     const summary = Search.makeSearchSummary;
     Search.makeSearchSummary = (html, keywords, anchor) => {
-      const text = Search.htmlToText(html, anchor).toLowerCase();
+      const whole = Search.htmlToText(html, anchor), text = whole.toLowerCase();
       const start = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}`, "u");
       const places = [...keywords].map((word) => text.search(start(word.toLowerCase())));
       const at = places.find((place) => place >= 0);
       if (at === undefined) return summary(html, keywords, anchor);
       const around = document.createElement("p");
       around.className = "context";
-      const from = Math.max(at - 120, 0), whole = Search.htmlToText(html, anchor);
+      const from = Math.max(at - 120, 0);
       around.textContent = `${from ? "…" : ""}${whole.slice(from, from + 240).trim()}${from + 240 < whole.length ? "…" : ""}`;
       return around;
     };
