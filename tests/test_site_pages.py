@@ -315,7 +315,7 @@ def test_the_imports_of_a_lesson_are_folded_as_its_set_up():
 @pytest.fixture
 def masking() -> SiteLesson:
     """Lesson 5 with one section and two mistakes, one of which computes nothing."""
-    cells = [new_markdown_cell("# 5\n\n## A triangle")]
+    cells = [new_markdown_cell("# 5\n\n## A triangle\n\nCall `torch.triu`.")]
     return lesson(5, name="05_masking", title="Masking", folder=FOLDER / "masking", cells=cells)
 
 
@@ -363,6 +363,7 @@ def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(ma
     also = {entry["title"]: entry["also"] for entry in entries}
     assert "look-ahead" in also["Masking"] and "peeking" in also["Masking"]
     assert also["look-ahead"] == "peeking" and also["Set up"] == "install"
+    assert {entry["title"]: entry.get("code") for entry in entries}["A triangle"] == "torch.triu"
     assert entries[0]["weight"] > max(entry["weight"] for entry in entries[1:])
 
 

@@ -13,28 +13,33 @@
   const wholeWords = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean);
   const words = (text) => wholeWords(text).map(stem);
 
-  /* How much of a word a set of words holds: 1 for the word, less for a longer word that begins with it. */
-  const held = (set, word) =>
-    set.has(word) ? 1 : word.length > 3 && [...set].some((other) => other.startsWith(word)) ? 0.6 : 0;
-
   const names = (entry, cut) => [entry.title, ...(entry.also ?? "").split(" . ")].map((name) => cut(name).join(" "));
 
+  /* How much of a word some text holds: 1 for the word as it is written, less for another form of it, and least for a
+     longer word that begins with it. */
+  const reader = (text) => {
+    const [asWritten, stems] = [new Set(wholeWords(text)), new Set(words(text))];
+    const begins = (word) => word.length > 3 && [...stems].some((other) => other.startsWith(word));
+    return { size: stems.size, held: (word) => (asWritten.has(word) ? 1 : stems.has(stem(word)) ? 0.9 : begins(stem(word)) ? 0.5 : 0) };
+  };
+
   /* How well an entry answers, 0 where it holds less than half of the words. A whole phrase and a whole title count
-     most, and more as they are written than by their stems; each word that is missing lowers the rest. A mistake
-     needs all of the words. */
+     most, and more as they are written than by their stems; each word that is missing lowers the rest by far, and the
+     names in an entry's code count half. A mistake needs all of the words. */
   function score(entry, phrase, written) {
-    const wanted = wholeWords(written).filter((word) => !SMALL.has(word)).map(stem);
+    const wanted = wholeWords(written).filter((word) => !SMALL.has(word));
     if (!wanted.length) return 0;
-    const inTitle = new Set(words(entry.title));
-    const inAll = new Set([...inTitle, ...words(entry.also ?? "")]);
-    const sum = (set) => wanted.reduce((total, word) => total + held(set, word), 0);
-    const part = sum(inAll) / wanted.length;
-    if (part < (entry.last ? 1 : 0.5)) return 0;
-    const share = sum(inTitle) / Math.max(wanted.length, inTitle.size);
+    const title = reader(entry.title);
+    const all = reader(`${entry.title} . ${entry.also ?? ""}`);
+    const code = reader(entry.code ?? "");
+    const sum = (held) => wanted.reduce((total, word) => total + held(word), 0);
+    const part = sum((word) => Math.max(all.held(word), code.held(word) / 2)) / wanted.length;
+    if (part < (entry.last ? 0.9 : 0.5)) return 0;
+    const share = sum(title.held) / Math.max(wanted.length, title.size);
     const stems = names(entry, words);
     const whole = stems[0] === phrase ? 2 : stems.includes(phrase) ? 1 : ` ${stems.join(" . ")} `.includes(` ${phrase} `) ? 0.5 : 0;
     const exact = names(entry, wholeWords).includes(written) ? 2 : 0;
-    return entry.weight * part ** 2 * (0.4 + share + whole + exact);
+    return entry.weight * part ** 4 * (0.4 + share + whole + exact);
   }
 
   /* The best entries for a question, one for each address: mistakes after all others, but for one that is asked for
