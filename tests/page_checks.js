@@ -119,6 +119,18 @@ const checks = {
       };
     }),
 
+  /* Boxes of the map that a line passes behind or touches; the ends of a line are in the edges of its own. */
+  behindBoxes() {
+    const boxes = checks.all("ol.map a").map((box) => [box.textContent.trim(), box.getBoundingClientRect()]);
+    const inside = ({ x, y }, { left, right, top, bottom }) => x > left - 2 && x < right + 2 && y > top + 3 && y < bottom - 3;
+    return checks.all("ol.map path").flatMap((line) => {
+      const points = Array.from({ length: 101 }, (_, k) =>
+        line.getPointAtLength((k / 100) * line.getTotalLength()).matrixTransform(line.getScreenCTM()),
+      );
+      return boxes.filter(([, edges]) => points.some((point) => inside(point, edges))).map(([name]) => name);
+    });
+  },
+
   /* Parts of a player "by hand" that stick out of it to the left or to the right. */
   stickingOut: () =>
     checks.all("figure.by-hand").flatMap((figure) => {

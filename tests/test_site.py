@@ -277,6 +277,13 @@ def test_a_visit_to_every_page_finds_nothing(visits, finding):
     assert {page: found for page, visit in visits.items() if (found := getattr(visit, finding))} == {}
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_line_of_the_map_passes_behind_a_box(address, browser, width):
+    browser.open(f"{address}index.html", width=width)
+    assert browser.evaluate("document.querySelectorAll('ol.map path').length") >= 20
+    assert browser.check("behindBoxes") == []
+
+
 def test_content_is_whole_beside_the_menu(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", width=1012)
     for width in range(1009, 1076, 3):

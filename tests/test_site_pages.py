@@ -209,6 +209,16 @@ def test_a_lesson_builds_on_what_no_other_of_its_needs_brings():
     assert front_page.layout(direct) == {1: (0, 1), 2: (1, 0), 4: (1, 2), 3: (2, 0)}
 
 
+def test_a_line_of_the_map_passes_between_columns_where_both_of_its_own_are_taken():
+    direct = builds_on([lesson(1), *(lesson(number, 1) for number in range(2, 6)), lesson(6, 2)])
+    places = front_page.layout(direct)
+    assert places == {1: (0, 1), 2: (1, 0), 3: (1, 1), 4: (1, 2), 5: (2, 1), 6: (3, 0)}
+    taken = set(places.values())
+    past_3 = front_page.path(places[1], places[5], taken)
+    assert re.fullmatch(r"M1\.5 1\.00V1\.00C1\.5 [^V]+ 1 1\.24V2\.24C1 [^V]+ 1\.5 2\.48V2\.48", past_3)
+    assert front_page.path(places[2], places[6], taken) == "M0.5 2.24V3.72"
+
+
 @pytest.mark.parametrize(
     ("text", "name", "published", "head"),
     [
