@@ -24,6 +24,15 @@ const checks = {
   colour: (selector, property = "backgroundColor") =>
     getComputedStyle(checks.one(selector))[property].match(/\d+/g).slice(0, 3).map(Number),
 
+  /* The colour in the upper left corner of a picture, as [red, green, blue]. */
+  async ground(selector) {
+    const picture = checks.one(selector);
+    await picture.decode();
+    const paint = document.createElement("canvas").getContext("2d");
+    paint.drawImage(picture, 0, 0);
+    return [...paint.getImageData(2, 2, 1, 1).data].slice(0, 3);
+  },
+
   unfold: () => checks.all("article details").forEach((fold) => (fold.open = true)),
 
   /* Columns of the page that are wider than the window. */

@@ -413,6 +413,15 @@ def test_a_reader_chooses_light_or_dark_and_diagrams_follow(address, browser):
     browser.evaluate("localStorage.clear()")
 
 
+@pytest.mark.parametrize("page", ["figures.html", "lessons/01_dot_product_attention.html"])
+def test_a_drawing_in_a_file_follows_the_theme_too(address, browser, page):
+    grounds = {}
+    for scheme in ("light", "dark"):
+        browser.open(address + page, scheme=scheme)
+        grounds[scheme] = browser.evaluate("checks.ground('article figure > img, .gallery img')")
+    assert grounds == {"light": [255, 255, 255], "dark": browser.check("colour", "body")}
+
+
 def test_a_diagram_can_be_read_on_a_phone(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", width=390)
     sizes = browser.check("diagramLetters")

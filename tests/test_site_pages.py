@@ -168,6 +168,11 @@ def test_the_preview_of_a_page_is_its_first_picture(tmp_path):
         assert page.find("meta", property="og:image")["content"] == preview
 
 
+def test_a_picture_with_a_card_is_previewed_by_its_card():
+    page = postprocess.parse('<article><img src="a.svg" data-card="../a.png"><img src="b.png"></article>')
+    assert postprocess.preview_picture(page) == "../a.png"
+
+
 def test_the_page_that_searches_has_a_heading():
     page = changed(postprocess.name_search, '<div id="search-results"></div>')
     assert page.h1.text == "Search"
@@ -498,7 +503,9 @@ def test_the_gallery_gives_each_figure_its_file_its_words_and_its_place(tmp_path
     indexes.write_figures(figures, tmp_path / "figures")
     assert 'href="lessons/01_topic.html#weights"' in page and 'alt="A heat map."' in page
     file = (tmp_path / "figures" / "01_topic-1.svg").read_text(encoding="utf-8")
-    assert re.search("stroke:#[0-9a-f]{6}", file) and "xmlns=" in file and "var(" not in file
+    assert "stroke:var(--drawn-ink" in file and "xmlns=" in file
+    light, dark = re.findall(r"--drawn-ink:(#[0-9a-f]{6})", file)
+    assert file.index(light) < file.index("prefers-color-scheme:dark") < file.index(dark)
 
 
 # --- recorded runs ---------------------------------------------------------------------------------------------------

@@ -108,14 +108,15 @@ class LessonFigure:
         return "svg" if self.svg else "png"
 
     def content(self) -> bytes:
-        """The bytes of its file. An SVG file has no page to take its colours from: it gets those of the light theme."""
+        """The bytes of its file. An SVG file has no page to take its colours from: it brings those of both themes."""
         if not self.svg:
             return base64.b64decode(self.png)
-        svg = self.svg[self.svg.index("<svg") :]
-        svg = re.sub(r"var\(--drawn-([\w-]+)[^)]*\)", lambda match: DIAGRAMS[match[1]][0], svg)
-        if "xmlns=" not in svg.partition(">")[0]:
-            svg = svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-        return svg.encode()
+        head, end, rest = self.svg[self.svg.index("<svg") :].partition(">")
+        if "xmlns=" not in head:
+            head = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+        light, dark = ("".join(f"--drawn-{name}:{pair[k]};" for name, pair in DIAGRAMS.items()) for k in (0, 1))
+        style = f"<style>svg{{{light}}}@media (prefers-color-scheme:dark){{svg{{{dark}}}}}</style>"
+        return f"{head}{end}{style}{rest}".encode()
 
 
 def figures_of(notebook: nbformat.NotebookNode) -> Iterator[LessonFigure]:
