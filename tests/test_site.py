@@ -310,6 +310,18 @@ def test_print_shows_solutions_and_no_controls(address, browser):
         assert browser.evaluate(f"{shown}.length") == 0
 
 
+def test_the_first_choices_of_find_the_bug_are_counted_and_one_stays_open(address, browser):
+    browser.open(f"{address}find-the-bug.html")
+    assert not browser.evaluate("document.querySelector('.tally').checkVisibility()")
+    wrong, right = "details.choice:not([data-right]) > summary", "details.choice[data-right] > summary"
+    browser.click(f".choices {wrong}")
+    browser.click(f".choices {right}")
+    assert browser.evaluate("document.querySelector('.choices').querySelectorAll('[open]').length") == 1
+    assert browser.text(".tally").startswith("0 of 1 right")
+    browser.evaluate(f"document.querySelectorAll('.choices')[1].querySelector('{right}').click()")
+    assert browser.text(".tally").startswith("1 of 2 right")
+
+
 def test_code_can_be_copied_with_one_press(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html")
     browser.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
