@@ -719,6 +719,8 @@ def test_a_head_that_cannot_reach_the_answer_changes_nothing_at_all():
 @pytest.mark.parametrize("mode", ["patch", "off"])
 def test_the_map_and_the_bar_show_the_share_of_each_head_at_each_position(player, mode):
     page, data, shares = player("patch", width=390), DATA["patch"], shares_of(mode)
+    names = page.ask("[...figure.querySelectorAll('.by-hand-map tbody th')].map(name => name.textContent)")
+    assert names == [f"{layer}·{head}" for layer in range(2) for head in range(4)]
     page.click(f"[name=patch-mode][value={mode}]")
     assert as_written(shares, page.numbers("tbody td[data-at]"))
     masked = page.ask("[...figure.querySelectorAll('tbody td[data-at]')].map(cell => cell.matches('.is-masked'))")
