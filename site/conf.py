@@ -22,6 +22,7 @@ html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False
 html_use_index = False
+html_show_search_summary = False  # Sphinx would fetch the whole page of every result: see finder.js
 
 extensions = ["myst_nb"]
 exclude_patterns = ["jupyter_execute"]

@@ -24,6 +24,15 @@ const checks = {
   colour: (selector, property = "backgroundColor") =>
     getComputedStyle(checks.one(selector))[property].match(/\d+/g).slice(0, 3).map(Number),
 
+  /* The colour in the upper left corner of a picture, as [red, green, blue]. */
+  async ground(selector) {
+    const picture = checks.one(selector);
+    await picture.decode();
+    const paint = document.createElement("canvas").getContext("2d");
+    paint.drawImage(picture, 0, 0);
+    return [...paint.getImageData(2, 2, 1, 1).data].slice(0, 3);
+  },
+
   unfold: () => checks.all("article details").forEach((fold) => (fold.open = true)),
 
   /* Columns of the page that are wider than the window. */
@@ -118,6 +127,18 @@ const checks = {
         drawn: [...drawn].map((thing) => Object.values(thing.getBoundingClientRect().toJSON()).map(Math.round)),
       };
     }),
+
+  /* Boxes of the map that a line passes behind or touches; the ends of a line are in the edges of its own. */
+  behindBoxes() {
+    const boxes = checks.all("ol.map a").map((box) => [box.textContent.trim(), box.getBoundingClientRect()]);
+    const inside = ({ x, y }, { left, right, top, bottom }) => x > left - 2 && x < right + 2 && y > top + 3 && y < bottom - 3;
+    return checks.all("ol.map path").flatMap((line) => {
+      const points = Array.from({ length: 101 }, (_, k) =>
+        line.getPointAtLength((k / 100) * line.getTotalLength()).matrixTransform(line.getScreenCTM()),
+      );
+      return boxes.filter(([, edges]) => points.some((point) => inside(point, edges))).map(([name]) => name);
+    });
+  },
 
   /* Parts of a player "by hand" that stick out of it to the left or to the right. */
   stickingOut: () =>

@@ -41,6 +41,14 @@ def test_the_code_is_what_students_get_and_the_check_names_its_mistake(questions
         assert "The mistake:" in words and "not changed yet" not in words, bug.exercise
 
 
+def test_questions_are_numbered_in_order_and_one_choice_of_each_is_open(questions):
+    text = page([bug.lesson for bug in questions[:3]])
+    numbers = [int(number) for number in re.findall(r"^## (\d+) · ", text, re.MULTILINE)]
+    assert numbers == [*range(1, len(numbers) + 1)] and len(numbers) >= 3
+    assert Counter(re.findall(r'<details class="choice" name="bug-(\d+)"', text)) == {str(k): 4 for k in numbers}
+    assert text.count(" data-right>") == len(numbers)
+
+
 def test_the_panel_is_under_the_right_choice_alone(questions):
     text = page([questions[0].lesson])
     choices = text.split("<details")[1:]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import quote
 
 import pytest
 import torch
-from rounded import rounded_copy
 from transformers import GPT2LMHeadModel
 
 from helpers.data import store
@@ -20,7 +20,7 @@ COPYING = 8
 
 @pytest.fixture(scope="module")
 def theirs() -> GPT2LMHeadModel:
-    """The same model as the library `transformers` reads it."""
+    """The same model as the library `transformers` reads it, with weights that are not rounded."""
     return GPT2LMHeadModel.from_pretrained(POCKET_ENGLISH, attn_implementation="eager").float().eval()
 
 
@@ -29,16 +29,16 @@ def ids() -> torch.Tensor:
     return torch.tensor([hero.english()[1].encode(hero.TEXT)])
 
 
-def test_the_weights_and_chances_that_come_with_the_page_are_those_of_transformers(theirs, ids):
+def test_the_weights_and_chances_that_come_with_the_page_are_those_of_transformers_but_for_rounding(theirs, ids):
     data = hero.precomputed()["on"]
     with torch.no_grad():
         out = theirs(ids, output_attentions=True)
     expected = torch.cat([layer[0] for layer in out.attentions])  # (depth · h, t, t)
     for head, rows in zip(expected, data["looks"], strict=True):
         for t, row in enumerate(rows, start=1):
-            assert (head[t, :t] - torch.tensor(row) / 100).abs().max() <= 0.0051
+            assert (head[t, :t] - torch.tensor(row) / 100).abs().max() <= 0.03
     chances = out.logits[0, -1].softmax(dim=-1)
-    assert [chance for _, chance in data["chances"]] == pytest.approx(chances.topk(4).values.tolist(), abs=1e-4)
+    assert [chance for _, chance in data["chances"]] == pytest.approx(chances.topk(4).values.tolist(), abs=5e-3)
 
 
 def test_without_the_heads_that_copy_the_copied_token_falls_and_without_others_it_does_not(theirs, ids):
@@ -61,8 +61,13 @@ def test_the_model_has_never_seen_the_name():
 
 def test_the_text_and_its_arcs_are_whole_words_of_the_sentence():
     drawing = hero.drawing()
-    words = [part.partition("</text>")[0].partition(">")[2] for part in drawing.split("<text")[1:]]
+    *words, _ = [part.partition("</text>")[0].partition(">")[2] for part in drawing.split("<text")[1:]]
     assert "".join(words) == hero.TEXT and drawing.count("<g ") == len(hero.LAYERS) + 1
+
+
+def test_the_heads_that_are_named_on_the_widest_arc_copy():
+    named = [tuple(map(int, name.split("·"))) for name in re.findall(r"<tspan[^>]*>([^<]+)<", hero.drawing())]
+    assert len(named) == 3 and set(named) <= set(hero.heads_that_copy())
 
 
 # --- in a browser ----------------------------------------------------------------------------------------------------
@@ -76,7 +81,7 @@ READ = "document.querySelector('.cover .status').textContent === ''"
 def test_one_press_takes_the_copied_token_away_and_another_brings_it_back_without_a_model(browser, address):
     browser.open(f"{address}index.html")
     before, arcs = browser.evaluate(ROWS), browser.evaluate(ARCS)
-    assert before[0].startswith("ens") and before[0].endswith("91 %")
+    assert before[0].startswith("ens") and before[0].endswith("90 %")
     browser.click(OFF)
     assert browser.evaluate(ROWS)[0].endswith("0.0 %") and browser.evaluate(ARCS) < arcs
     assert browser.evaluate("document.querySelectorAll('.cover .heads .is-off').length") == COPYING
@@ -92,6 +97,14 @@ def test_a_word_shows_its_own_arcs(browser, address):
     assert 0 < browser.evaluate(ARCS) < everything
     browser.hover("h1")
     assert browser.evaluate(ARCS) == everything
+
+
+def test_the_heads_of_the_widest_arc_are_named_before_the_script_runs_and_after_it(browser, address):
+    browser.open(f"{address}index.html")
+    written = re.findall(r"<tspan[^>]*>([^<]+)<", hero.drawing())
+    assert browser.texts(".cover .head tspan") == written
+    browser.click(OFF)
+    assert not set(browser.texts(".cover .head tspan")) & set(written)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 800), (1024, 768), (390, 844)])
@@ -119,7 +132,7 @@ def test_a_text_of_ones_own_is_read_by_the_model_itself(browser, address):
     browser.wait_for(READ)
     model, tokenizer = hero.english()
     with torch.no_grad():
-        chances = rounded_copy(model)(torch.tensor([tokenizer.encode(text)]))[0, -1].softmax(dim=-1)
+        chances = model(torch.tensor([tokenizer.encode(text)]))[0, -1].softmax(dim=-1)
     expected = [tokenizer.decode([int(i)]) for i in chances.topk(4).indices]
     assert browser.texts(".cover ol.next code") == [token.replace(" ", "·").replace("\n", "↵") for token in expected]
 
@@ -132,8 +145,8 @@ def test_another_text_forgets_what_all_heads_expected_of_the_one_before(browser,
     browser.call("Input.insertText", text="It is a truth universally")
     model, tokenizer = hero.english()
     ids = torch.tensor([tokenizer.encode("It is a truth universally")])
-    with torch.no_grad(), gpt2.switched_off(rounded := rounded_copy(model), *hero.heads_that_copy()):
-        expected = tokenizer.decode([int(rounded(ids)[0, -1].argmax())]).replace(" ", "·")
+    with torch.no_grad(), gpt2.switched_off(model, *hero.heads_that_copy()):
+        expected = tokenizer.decode([int(model(ids)[0, -1].argmax())]).replace(" ", "·")
     browser.wait_for(f"document.querySelector('.cover ol.next code').textContent === {json.dumps(expected)}")
 
 

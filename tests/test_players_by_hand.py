@@ -198,6 +198,23 @@ def test_a_goal_is_met_when_it_is_reached_and_not_before(notebook_page, name):
     page.evaluate(f"(() => {{ {TOOLS} {REACHED[name]}; }})()")
     assert page.evaluate(said) == goals()[name]["met"]
     assert page.evaluate("frame.querySelectorAll('.by-hand-goal.is-met').length") == 1 and page.complaints() == []
+    page.evaluate("frame.querySelector('.by-hand-reset').click()")
+    assert page.evaluate(said) == ""
+    assert page.evaluate("frame.querySelectorAll('.by-hand-goal.is-met').length") == 0
+
+
+def test_a_goal_that_is_no_longer_met_says_so_until_it_is_met_again(notebook_page):
+    page = notebook_page("depth")
+    shown = "[frame.querySelector('.by-hand-goal [role=status]').textContent,"
+    shown += " frame.querySelectorAll('.by-hand-goal.is-met').length]"
+    met = goals()["depth"]["met"]
+    page.evaluate(f"(() => {{ {TOOLS} {REACHED['depth']}; }})()")
+    assert page.evaluate(shown) == [met, 1]
+    page.evaluate(f"(() => {{ {TOOLS} slide(1, 8); }})()")
+    words, lit = page.evaluate(shown)
+    assert words.startswith(met) and words.endswith("the goal is not met.)") and lit == 0
+    page.evaluate(f"(() => {{ {TOOLS} slide(1, 7); }})()")
+    assert page.evaluate(shown) == [met, 1]
 
 
 # --- the stills ------------------------------------------------------------------------------------------------------
@@ -702,6 +719,8 @@ def test_a_head_that_cannot_reach_the_answer_changes_nothing_at_all():
 @pytest.mark.parametrize("mode", ["patch", "off"])
 def test_the_map_and_the_bar_show_the_share_of_each_head_at_each_position(player, mode):
     page, data, shares = player("patch", width=390), DATA["patch"], shares_of(mode)
+    names = page.ask("[...figure.querySelectorAll('.by-hand-map tbody th')].map(name => name.textContent)")
+    assert names == [f"{layer}·{head}" for layer in range(2) for head in range(4)]
     page.click(f"[name=patch-mode][value={mode}]")
     assert as_written(shares, page.numbers("tbody td[data-at]"))
     masked = page.ask("[...figure.querySelectorAll('tbody td[data-at]')].map(cell => cell.matches('.is-masked'))")

@@ -10,7 +10,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from browsing import serving
-from rounded import rounded_copy
 
 from helpers.course import ROOT
 from helpers.data.sources import is_held_out, stdlib_sources
@@ -93,7 +92,7 @@ def test_its_logits_are_pytorchs(bench, model, held_out, precision):
     ids = held_out[:1, :160]
     script = f"reader({precision}, {ids[0].tolist()}).scored.map((row) => Array.from(row))"
     with torch.no_grad():
-        expected = (rounded_copy(model[0]) if precision == "int8" else model[0])(ids)[0]
+        expected = (pocket.as_exported(model[0]) if precision == "int8" else model[0])(ids)[0]
     assert (torch.tensor(bench.evaluate(script)) - expected).abs().max() < 1e-4
 
 
@@ -102,7 +101,7 @@ def test_int8_costs_less_than_a_hundredth_of_a_nat_on_held_out_text(bench, model
         with torch.no_grad():
             return F.cross_entropy(some(held_out[:, :-1]).transpose(1, 2), held_out[:, 1:], reduction="none")
 
-    exact, with_int8 = loss(model[0]), loss(rounded_copy(model[0]))
+    exact, with_int8 = loss(model[0]), loss(pocket.as_exported(model[0]))
     assert abs(with_int8.mean() - exact.mean()) < 0.01
     in_the_page = bench.evaluate(f"reader(int8, {held_out[0].tolist()}).loss()")
     assert in_the_page == pytest.approx(with_int8[0].mean().item(), abs=1e-4)
@@ -183,7 +182,7 @@ def test_what_it_loads_is_on_the_site(site):
 
 
 def test_the_still_shows_what_the_model_computes(model):
-    rounded, tokenizer = rounded_copy(model[0]), model[1]
+    rounded, tokenizer = pocket.as_exported(model[0]), model[1]
     scores = torch.tensor(pocket.scores(rounded)["induction"])
     block, head = divmod(int(scores.argmax()), rounded.config.h)
     ids = tokenizer.encode("paint width left line\npaint width left")
@@ -293,7 +292,7 @@ def test_in_a_lesson_nothing_is_loaded_before_a_click_and_nothing_moves_after_it
 
 
 def test_by_mouse(browser, address, model):
-    tokenizer, rounded = model[1], rounded_copy(model[0])
+    tokenizer, rounded = model[1], pocket.as_exported(model[0])
     opened(browser, address)
     write(browser, CODE)
     ids = tokenizer.encode(CODE)
@@ -341,7 +340,7 @@ def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, wi
 
 
 def test_by_keys(browser, address, model):
-    tokenizer, rounded, h = model[1], rounded_copy(model[0]), model[0].config.h
+    tokenizer, rounded, h = model[1], pocket.as_exported(model[0]), model[0].config.h
     browser.open(address + PLAYER_PAGES[0])
     browser.wait_for(READY)
     browser.focus(PYTHON)

@@ -676,6 +676,15 @@ def test_the_slide_is_one_page(found, tmp_path, browser):
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
 
 
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_what_a_row_of_the_overview_is_stands_on_one_line(found, tmp_path, browser, width):
+    opened(browser, tmp_path, feedback(found, "ben"))
+    browser.show(width=width, scheme="light")
+    heights = browser.check("heights", ".overview .quiet")
+    assert heights and max(heights) < 28
+
+
 TOO_WIDE = """[...document.querySelectorAll('body *')]
     .filter(e => !e.closest('.scroll, .code, svg') && e.getBoundingClientRect().right > 391)
     .map(e => e.tagName + '.' + e.className)"""

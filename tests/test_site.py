@@ -277,6 +277,13 @@ def test_a_visit_to_every_page_finds_nothing(visits, finding):
     assert {page: found for page, visit in visits.items() if (found := getattr(visit, finding))} == {}
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_line_of_the_map_passes_behind_a_box(address, browser, width):
+    browser.open(f"{address}index.html", width=width)
+    assert browser.evaluate("document.querySelectorAll('ol.map path').length") >= 20
+    assert browser.check("behindBoxes") == []
+
+
 def test_content_is_whole_beside_the_menu(address, browser):
     browser.open(f"{address}lessons/{SAMPLE}.html", width=1012)
     for width in range(1009, 1076, 3):
@@ -301,6 +308,18 @@ def test_print_shows_solutions_and_no_controls(address, browser):
     with browser.printed():
         assert browser.evaluate(folded) is True
         assert browser.evaluate(f"{shown}.length") == 0
+
+
+def test_the_first_choices_of_find_the_bug_are_counted_and_one_stays_open(address, browser):
+    browser.open(f"{address}find-the-bug.html")
+    assert not browser.evaluate("document.querySelector('.tally').checkVisibility()")
+    wrong, right = "details.choice:not([data-right]) > summary", "details.choice[data-right] > summary"
+    browser.click(f".choices {wrong}")
+    browser.click(f".choices {right}")
+    assert browser.evaluate("document.querySelector('.choices').querySelectorAll('[open]').length") == 1
+    assert browser.text(".tally").startswith("0 of 1 right")
+    browser.evaluate(f"document.querySelectorAll('.choices')[1].querySelector('{right}').click()")
+    assert browser.text(".tally").startswith("1 of 2 right")
 
 
 def test_code_can_be_copied_with_one_press(address, browser):
@@ -352,8 +371,20 @@ def test_search_that_finds_no_subject_says_so(address, browser):
 def test_a_result_shows_the_word_and_not_a_longer_one_that_has_it_inside(address, browser):
     browser.open(f"{address}search.html?q=RoPE")
     lesson = "[...document.querySelectorAll('#search-results li')].find(one => one.innerHTML.includes('06_positions'))"
-    browser.wait_for(f"{lesson}?.querySelector('.context')")
+    browser.wait_for(f"{lesson}")
+    browser.evaluate(f"{lesson}.scrollIntoView()")
+    browser.wait_for(f"{lesson}.querySelector('.context')")
     assert re.search(r"\bRoPE\b", browser.evaluate(f"{lesson}.querySelector('.context').textContent"))
+
+
+def test_search_fetches_the_pages_of_results_that_are_near_and_others_once_they_come_near(address, browser):
+    browser.open(f"{address}search.html?q=attention")
+    browser.wait_for("document.querySelector('#search-results li p.context')")
+    results = browser.evaluate("document.querySelectorAll('#search-results li').length")
+    pages = len({url for url in browser.requests() if url.endswith(".html")})
+    assert results > 60 and 0 < pages <= 10
+    browser.evaluate("document.querySelector('#search-results li:last-child').scrollIntoView()")
+    browser.wait_for("document.querySelector('#search-results li:last-child p.context')")
 
 
 @pytest.mark.parametrize("served", [True, False])
@@ -392,6 +423,15 @@ def test_a_reader_chooses_light_or_dark_and_diagrams_follow(address, browser):
         assert browser.check("colour", ".in-page .d-card", "fill") == browser.check("colour", "body")
         browser.evaluate("document.querySelector('.theme-toggle').click()")
     browser.evaluate("localStorage.clear()")
+
+
+@pytest.mark.parametrize("page", ["figures.html", "lessons/01_dot_product_attention.html"])
+def test_a_drawing_in_a_file_follows_the_theme_too(address, browser, page):
+    grounds = {}
+    for scheme in ("light", "dark"):
+        browser.open(address + page, scheme=scheme)
+        grounds[scheme] = browser.evaluate("checks.ground('article figure > img, .gallery img')")
+    assert grounds == {"light": [255, 255, 255], "dark": browser.check("colour", "body")}
 
 
 def test_a_diagram_can_be_read_on_a_phone(address, browser):

@@ -168,6 +168,11 @@ def test_the_preview_of_a_page_is_its_first_picture(tmp_path):
         assert page.find("meta", property="og:image")["content"] == preview
 
 
+def test_a_picture_with_a_card_is_previewed_by_its_card():
+    page = postprocess.parse('<article><img src="a.svg" data-card="../a.png"><img src="b.png"></article>')
+    assert postprocess.preview_picture(page) == "../a.png"
+
+
 def test_the_page_that_searches_has_a_heading():
     page = changed(postprocess.name_search, '<div id="search-results"></div>')
     assert page.h1.text == "Search"
@@ -207,6 +212,16 @@ def test_a_lesson_builds_on_what_no_other_of_its_needs_brings():
     assert direct == {1: (), 2: (1,), 3: (2,), 4: (1,)}
     assert course_index.levels(direct) == {1: 0, 2: 1, 3: 2, 4: 1}
     assert front_page.layout(direct) == {1: (0, 1), 2: (1, 0), 4: (1, 2), 3: (2, 0)}
+
+
+def test_a_line_of_the_map_passes_between_columns_where_both_of_its_own_are_taken():
+    direct = builds_on([lesson(1), *(lesson(number, 1) for number in range(2, 6)), lesson(6, 2)])
+    places = front_page.layout(direct)
+    assert places == {1: (0, 1), 2: (1, 0), 3: (1, 1), 4: (1, 2), 5: (2, 1), 6: (3, 0)}
+    taken = set(places.values())
+    past_3 = front_page.path(places[1], places[5], taken)
+    assert re.fullmatch(r"M1\.5 1\.00V1\.00C1\.5 [^V]+ 1 1\.24V2\.24C1 [^V]+ 1\.5 2\.48V2\.48", past_3)
+    assert front_page.path(places[2], places[6], taken) == "M0.5 2.24V3.72"
 
 
 @pytest.mark.parametrize(
@@ -315,7 +330,7 @@ def test_the_imports_of_a_lesson_are_folded_as_its_set_up():
 @pytest.fixture
 def masking() -> SiteLesson:
     """Lesson 5 with one section and two mistakes, one of which computes nothing."""
-    cells = [new_markdown_cell("# 5\n\n## A triangle")]
+    cells = [new_markdown_cell("# 5\n\n## A triangle\n\nCall `torch.triu`.")]
     return lesson(5, name="05_masking", title="Masking", folder=FOLDER / "masking", cells=cells)
 
 
@@ -363,6 +378,7 @@ def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(ma
     also = {entry["title"]: entry["also"] for entry in entries}
     assert "look-ahead" in also["Masking"] and "peeking" in also["Masking"]
     assert also["look-ahead"] == "peeking" and also["Set up"] == "install"
+    assert {entry["title"]: entry.get("code") for entry in entries}["A triangle"] == "torch.triu"
     assert entries[0]["weight"] > max(entry["weight"] for entry in entries[1:])
 
 
@@ -487,7 +503,9 @@ def test_the_gallery_gives_each_figure_its_file_its_words_and_its_place(tmp_path
     indexes.write_figures(figures, tmp_path / "figures")
     assert 'href="lessons/01_topic.html#weights"' in page and 'alt="A heat map."' in page
     file = (tmp_path / "figures" / "01_topic-1.svg").read_text(encoding="utf-8")
-    assert re.search("stroke:#[0-9a-f]{6}", file) and "xmlns=" in file and "var(" not in file
+    assert "stroke:var(--drawn-ink" in file and "xmlns=" in file
+    light, dark = re.findall(r"--drawn-ink:(#[0-9a-f]{6})", file)
+    assert file.index(light) < file.index("prefers-color-scheme:dark") < file.index(dark)
 
 
 # --- recorded runs ---------------------------------------------------------------------------------------------------

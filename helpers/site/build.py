@@ -273,10 +273,11 @@ def drawn_colours() -> str:
     """The style sheet with the colours of diagrams in the light and in the dark theme, under the page's own switch."""
     light, dark = ("".join(f"--drawn-{name}:{pair[k]};" for name, pair in DIAGRAMS.items()) for k in (0, 1))
     paper = "--drawn-paper:var(--color-background-primary);"  # no card: the page is the paper
+    light, dark = f"{light}{paper}--drawn-scheme:light;", f"{dark}{paper}--drawn-scheme:dark;"
     return (
-        f"body{{{light}{paper}}}\n"
-        f'@media not print{{body[data-theme="dark"]{{{dark}{paper}}}\n'
-        f'@media (prefers-color-scheme:dark){{body:not([data-theme="light"]){{{dark}{paper}}}}}}}\n'
+        f"body{{{light}}}\n"
+        f'@media not print{{body[data-theme="dark"]{{{dark}}}\n'
+        f'@media (prefers-color-scheme:dark){{body:not([data-theme="light"]){{{dark}}}}}}}\n'
     )
 
 

@@ -25,6 +25,7 @@ CARD_BEGINS = re.compile(r'<div class="card"(?=[^>]*>\s*\*\*Exercise \d+ · `(\w
 CARD = re.compile(r"^\*\*Exercise \d+ · `(\w+)`\*\*[^\n]*\n\n(.+?)\n\n(?=<)", re.MULTILINE | re.DOTALL)
 SENTENCE = re.compile(r"\s*(.+?[.?!:])(?=\s|\Z)", re.DOTALL)
 SHORT = 45  # characters; a shorter sentence needs the next one to say anything ("Write the module.")
+CODE = re.compile(r"`([^`]+)`")
 FENCED_CODE = re.compile(r"```.*?```", re.DOTALL)
 UNPLANNED = "More lessons"
 
@@ -86,6 +87,14 @@ class SiteLesson(LessonSummary):
     def asks(self) -> dict[str, str]:
         """What each exercise asks for, as Markdown: the first sentence of its card, or two where that is short."""
         return {name: first_sentence(text) for name, text in CARD.findall(self.text)}
+
+    @cached_property
+    def code_in(self) -> dict[str, str]:
+        """The `code` in the text of each section, by its heading, and in the card of each exercise, by its name."""
+        parts = re.split(r"^## (.+)$", FENCED_CODE.sub("", self.text), flags=re.MULTILINE)
+        texts = {plain(heading): text for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
+        texts |= CARD.findall(self.text)
+        return {name: " ".join(dict.fromkeys(CODE.findall(text))) for name, text in texts.items()}
 
     @cached_property
     def mistakes(self) -> list[Mistake]:

@@ -27,12 +27,19 @@ RIGHT_AT = (2, 0, 3, 1, 1, 3, 0, 2)  # where the right choice of each bug is, ag
 class Bug:
     """One question."""
 
+    number: int
+    """Its place on the page, from 1."""
     lesson: SiteLesson
     exercise: str
     saw: str
     """What somebody saw who ran the code, a sentence or two."""
     choices: list[tuple[Markup, Markup, bool]]
     """(explanation, reply, whether it is right), in the order of the page."""
+
+    @property
+    def heading(self) -> str:
+        """Its heading, as Markdown."""
+        return f"{self.number} · {self.exercise}"
 
     @property
     def source(self) -> str:
@@ -67,7 +74,8 @@ def bugs(lessons: Sequence[SiteLesson]) -> list[Bug]:
         choices = [(with_code(text), with_code(reply), k == 0) for k, (text, reply) in enumerate(entry["choices"])]
         at = RIGHT_AT[len(found) % len(RIGHT_AT)]
         ordered = [*choices[1 : at + 1], choices[0], *choices[at + 1 :]]
-        found.append(Bug(by_name[entry["lesson"]], entry["exercise"], with_code(entry["saw"]), ordered))
+        number, saw = len(found) + 1, with_code(entry["saw"])
+        found.append(Bug(number, by_name[entry["lesson"]], entry["exercise"], saw, ordered))
     return found
 
 

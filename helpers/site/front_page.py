@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from html import escape
 from itertools import groupby
 
@@ -15,7 +15,7 @@ from helpers.student.lessons import builds_on
 
 FIRST = "01_dot_product_attention"
 COLUMNS = 3
-BETWEEN = 0.24  # between two rows of the map, in heights of a row; pages.css has the same proportion
+BETWEEN = 0.24  # between two rows of the map, in heights of a row; pages.css has the same number
 
 
 def hero_figure(lessons: Sequence[SiteLesson]) -> str:
@@ -63,16 +63,18 @@ def lesson_map(lessons: Sequence[SiteLesson]) -> str:
     direct = builds_on(lessons)
     places = layout(direct)
     rows = max((row for row, _ in places.values()), default=0) + 1
-    paths = [path(places[other], places[number]) for number in places for other in direct[number] if other in places]
+    taken = set(places.values())
+    ends = [(places[other], places[number]) for number in places for other in direct[number] if other in places]
+    paths = [path(start, end, taken) for start, end in ends]
     size = f"{COLUMNS} {rows + (rows - 1) * BETWEEN:.2f}"
-    return render("map.html.j2", lessons=lessons, direct=direct, places=places, paths=paths, rows=rows, size=size)
+    return render("map.html.j2", lessons=lessons, direct=direct, places=places, paths=paths, size=size)
 
 
 def layout(direct: dict[int, tuple[int, ...]]) -> dict[int, tuple[int, int]]:
     """A (row, column) for each lesson: a row for each level, more where a level has more lessons than columns.
 
-    A lesson alone in its row is below the first one that it builds on; two leave the middle free. direct: the lessons
-    that each builds on.
+    A lesson alone in its level is below the first one that it builds on, one that is left over in the middle; two leave
+    the middle free. direct: the lessons that each builds on.
     """
     level = levels(direct)
     places: dict[int, tuple[int, int]] = {}
@@ -82,21 +84,29 @@ def layout(direct: dict[int, tuple[int, ...]]) -> dict[int, tuple[int, int]]:
         for first in range(0, len(members), COLUMNS):
             in_row = members[first : first + COLUMNS]
             above = [places[other][1] for other in direct[in_row[0]] if other in places]
-            columns = {1: (above or [1])[:1], 2: [0, 2], 3: [0, 1, 2]}[len(in_row)]
+            columns = {1: [1] if first else (above or [1])[:1], 2: [0, 2], 3: [0, 1, 2]}[len(in_row)]
             places |= {number: (row, column) for number, column in zip(in_row, columns, strict=True)}
             row += 1
     return places
 
 
-def path(start: tuple[int, int], end: tuple[int, int]) -> str:
+def path(start: tuple[int, int], end: tuple[int, int], taken: Set[tuple[int, int]] = frozenset()) -> str:
     """A line from the lower edge of one place to the upper edge of another, in columns and rows, for SVG.
 
-    It goes straight down, and sideways only above the row where it ends.
+    It passes the rows between in a column that is free there, or between two columns, and goes sideways only between
+    rows. taken: the places that hold a lesson.
     """
     x, to_x = start[1] + 0.5, end[1] + 0.5
-    y, to_y = start[0] * (1 + BETWEEN) + 1, end[0] * (1 + BETWEEN)
-    turn, bend = to_y - BETWEEN, BETWEEN * 0.9
-    return f"M{x} {y:.2f}V{turn:.2f}C{x} {turn + bend:.2f} {to_x} {to_y - bend:.2f} {to_x} {to_y:.2f}"
+    passed = range(start[0] + 1, end[0])
+    free = [column + 0.5 for column in (start[1], end[1]) if not any((row, column) in taken for row in passed)]
+    nearest = sorted(range(1, COLUMNS), key=lambda gap: (abs(gap - x) + abs(gap - to_x), abs(gap - to_x)))
+    lane = [*free, *nearest][0]
+    line = f"M{x} {start[0] * (1 + BETWEEN) + 1:.2f}"
+    for row, before, after in ((start[0] + 1, x, lane), (end[0], lane, to_x)):
+        y, bend = row * (1 + BETWEEN), BETWEEN * 0.9
+        if before != after:
+            line += f"V{y - BETWEEN:.2f}C{before} {y - BETWEEN + bend:.2f} {after} {y - bend:.2f} {after} {y:.2f}"
+    return f"{line}V{end[0] * (1 + BETWEEN):.2f}"
 
 
 PARTS = {"hero": hero_figure, "switches": answer_to_switch, "map": lesson_map, "lessons": lesson_list}

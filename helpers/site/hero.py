@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 import torch
@@ -27,15 +29,17 @@ WIDTH, HEIGHT, GROUND = 720, 230, 190  # of the drawing; GROUND is where the arc
 LETTER = 0.6  # the width of a letter of a monospaced font, in its size
 
 
+@functools.cache
 def english() -> tuple[gpt2.GPT2, Tokenizer]:
-    """The small GPT-2 that writes English, and its tokenizer."""
-    return pocket_export.pocket(POCKET_ENGLISH)
+    """The small GPT-2 that writes English, with the weights that the page loads, and its tokenizer."""
+    model, tokenizer = pocket_export.pocket(POCKET_ENGLISH)
+    return pocket_export.as_exported(model), tokenizer
 
 
 @functools.cache
 def heads_that_copy() -> list[tuple[int, int]]:
-    """The (block, head) of the model whose induction score is COPIES or more."""
-    scores = pocket_export.scores(english()[0])["induction"]
+    """The (block, head) of the model whose induction score, which comes with its weights, is COPIES or more."""
+    scores = pocket_export.scores(pocket_export.pocket(POCKET_ENGLISH)[0])["induction"]
     return [(block, h) for block, row in enumerate(scores) for h, score in enumerate(row) if score >= COPIES]
 
 
@@ -100,18 +104,21 @@ def drawing() -> str:
     ends = [sum(map(len, parts[: k + 1])) for k in range(len(parts))]
     x = [(end - len(part.lstrip()) / 2 + 0.5) * LETTER * size for end, part in zip(ends, parts, strict=True)]
     looks = state(off=False)["looks"]
-    layers = ""
+    layers, last = "", len(parts) - 1
+    drawn: list[Arc] = []
     for block, colour in enumerate(LAYERS):
         arcs = ""
         for t in range(2, len(parts)):
             for s in range(1, t):  # heads that find nothing look at the first token: it is left out
-                weight = max(looks[block * h + head][t - 1][s] for head in range(h)) / 100
+                weight, head = max((looks[block * h + head][t - 1][s] / 100, -head) for head in range(h))
                 if weight >= WEAK:
-                    arcs += arc(x[s], x[t], weight, FAINT if t < len(parts) - 1 else 1.0)
+                    arcs += arc(x[s], x[t], weight, 1.0 if t == last else FAINT)
+                    if t == last:
+                        drawn.append(Arc(x[s], x[t], weight, f"{block}·{-head}", colour))
         layers += f'<g fill="none" stroke-linecap="round" style="stroke:var(--drawn-{colour}-line)">{arcs}</g>'
     words = "".join(
         f'<text x="{(end - len(part) + 0.5) * LETTER * size:.1f}" y="{GROUND + 26}" xml:space="preserve"'
-        f"{' font-weight=' + chr(34) + '700' + chr(34) if k == len(parts) - 1 else ''}>{escape(part)}</text>"
+        f"{' font-weight=' + chr(34) + '700' + chr(34) if k == last else ''}>{escape(part)}</text>"
         for k, (part, end) in enumerate(zip(parts, ends, strict=True))
     )
     return (
@@ -119,7 +126,7 @@ def drawing() -> str:
         " tokens of the text, in a colour for each layer, from each token to the earlier ones that heads take from."
         ' Long ones lead from the second Mr. T to what followed the first.">'
         f'{layers}<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="{size:.1f}"'
-        f' style="fill:var(--drawn-ink)">{words}</g></svg>'
+        f' style="fill:var(--drawn-ink)">{words}{names(drawn, 0.8 * size)}</g></svg>'
     )
 
 
@@ -130,6 +137,37 @@ def arc(start: float, end: float, weight: float, strength: float) -> str:
         f'<path d="M{start:.1f} {GROUND}A{r:.1f} {min(r, GROUND - 8):.1f} 0 0 1 {end:.1f} {GROUND}"'
         f' stroke-width="{0.6 + 2.6 * weight:.2f}" stroke-opacity="{(0.15 + 0.85 * weight) * strength:.2f}"/>'
     )
+
+
+@dataclass(frozen=True)
+class Arc:
+    """An arc of one layer: where it stands, what its strongest head takes, and that head, "layer·head"."""
+
+    start: float
+    end: float
+    weight: float
+    head: str
+    colour: str
+
+
+def names(arcs: Sequence[Arc], letters: float) -> str:
+    """The heads of the widest arc, one for each layer, on top of it. A long arc has room for them, others have little.
+
+    letters: their size.
+    """
+    if not arcs:
+        return ""
+    widest = max(arcs, key=lambda one: (one.end - one.start > 4 * letters, one.weight))
+    start, end = widest.start, widest.end
+    y = max(GROUND - (end - start) / 2, 8, letters / 2) + 0.35 * letters
+    heads = [
+        f'<tspan style="fill:var(--drawn-{one.colour}-line)">{one.head}</tspan>'
+        for one in arcs
+        if (one.start, one.end) == (start, end)
+    ]
+    half = LETTER / 2 * letters * (4 * len(heads) - 1)
+    x = min(max((start + end) / 2, half), WIDTH - half)
+    return f'<text class="head" x="{x:.1f}" y="{y:.1f}" font-size="{letters:.1f}">{" ".join(heads)}</text>'
 
 
 def figure() -> str:

@@ -108,14 +108,15 @@ class LessonFigure:
         return "svg" if self.svg else "png"
 
     def content(self) -> bytes:
-        """The bytes of its file. An SVG file has no page to take its colours from: it gets those of the light theme."""
+        """The bytes of its file. An SVG file has no page to take its colours from: it brings those of both themes."""
         if not self.svg:
             return base64.b64decode(self.png)
-        svg = self.svg[self.svg.index("<svg") :]
-        svg = re.sub(r"var\(--drawn-([\w-]+)[^)]*\)", lambda match: DIAGRAMS[match[1]][0], svg)
-        if "xmlns=" not in svg.partition(">")[0]:
-            svg = svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-        return svg.encode()
+        head, end, rest = self.svg[self.svg.index("<svg") :].partition(">")
+        if "xmlns=" not in head:
+            head = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+        light, dark = ("".join(f"--drawn-{name}:{pair[k]};" for name, pair in DIAGRAMS.items()) for k in (0, 1))
+        style = f"<style>svg{{{light}}}@media (prefers-color-scheme:dark){{svg{{{dark}}}}}</style>"
+        return f"{head}{end}{style}{rest}".encode()
 
 
 def figures_of(notebook: nbformat.NotebookNode) -> Iterator[LessonFigure]:
@@ -184,6 +185,8 @@ class Entry:
     weight: float
     also: Sequence[str] = ()
     """Its other names."""
+    code: str = ""
+    """The code in its text."""
     last: bool = False
     """It comes after all others, and needs all of the words."""
 
@@ -191,7 +194,7 @@ class Entry:
         """The same for finder.js."""
         entry = {"title": self.title, "at": self.address, "says": self.says, "weight": self.weight}
         entry |= {"also": " . ".join(filter(None, self.also)), "order": order}
-        return entry | ({"last": True} if self.last else {})
+        return entry | ({"code": self.code} if self.code else {}) | ({"last": True} if self.last else {})
 
 
 def subjects(
@@ -241,7 +244,7 @@ def _of_terms(lessons: Sequence[SiteLesson], terms: Sequence[Term], pages: Seque
     for term in terms:
         if term.lesson in titles and term.anchor not in on_a_page:
             says = f"Explained in lesson {term.lesson}, {titles[term.lesson]}"
-            yield Entry(term.name, f"glossary.html#{term.anchor}", says, 1.4, term.aliases)
+            yield Entry(term.name, f"glossary.html#{term.anchor}", says, 2.0, term.aliases)
 
 
 def _of_exercises(lessons: Sequence[SiteLesson]) -> Iterator[Entry]:
@@ -249,10 +252,11 @@ def _of_exercises(lessons: Sequence[SiteLesson]) -> Iterator[Entry]:
     for lesson in lessons:
         name, page = f"lesson {lesson.number}, {lesson.title}", lesson.page
         for heading, place in lesson.sections:
-            yield Entry(heading, f"{page}#{place}", f"L{name[1:]}", 1.2)
+            yield Entry(heading, f"{page}#{place}", f"L{name[1:]}", 1.2, code=lesson.code_in.get(heading, ""))
         for exercise in lesson.exercises:
             words = (exercise.name.replace("_", " "),)
-            yield Entry(exercise.name, f"{page}#{anchor(exercise.name)}", f"An exercise of {name}", 1.5, words)
+            place, code = f"{page}#{anchor(exercise.name)}", lesson.code_in.get(exercise.name, "")
+            yield Entry(exercise.name, place, f"An exercise of {name}", 1.5, words, code)
         for mistake in lesson.mistakes:
             says = f"A mistake in {mistake.exercise}, {name}"
             yield Entry(mistake.title, f"{page}#{anchor(mistake.exercise)}", says, 1.6, last=True)

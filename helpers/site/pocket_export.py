@@ -70,6 +70,18 @@ def as_int8(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (matrix / scales[:, None]).round().to(torch.int8), scales
 
 
+def as_exported(model: gpt2.GPT2) -> gpt2.GPT2:
+    """A copy of the model with the weights that the page has: rounded to int8, and multiplied out again."""
+    copy = gpt2.GPT2(model.config).eval()
+    weights = dict(model.state_dict())
+    for name, tensor in weights.items():
+        if tensor.dim() == 2:
+            integers, scales = as_int8(tensor)
+            weights[name] = integers * scales[:, None]
+    copy.load_state_dict(weights)
+    return copy
+
+
 @torch.no_grad()
 def scores(model: gpt2.GPT2) -> dict[str, list[list[float]]]:
     """How much each head looks at the token before, and at what followed the same token before: (depth, h) each.

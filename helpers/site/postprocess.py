@@ -230,9 +230,9 @@ def add_metadata(page: BeautifulSoup, description: str, *, address: str = "", pa
 
 
 def preview_picture(page: BeautifulSoup) -> str:
-    """The relative address of the first picture of a page's figures, "" where none is a PNG."""
-    figures = page.select("figure img[src$='.png'], article img[src$='.png']")
-    return str(figures[0]["src"]) if figures else ""
+    """The relative address of the first picture of a page's figures, or of its card; "" where none is a PNG."""
+    figures = page.select("img[data-card], figure img[src$='.png'], article img[src$='.png']")
+    return str(figures[0].get("data-card") or figures[0]["src"]) if figures else ""
 
 
 def name_search(page: BeautifulSoup) -> None:

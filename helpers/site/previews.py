@@ -1,6 +1,6 @@
-"""One picture for each lesson: at the top of its page, and what a link to the page shows elsewhere.
+"""One picture for each lesson, of its own figures: at the top of its page, and what a link to the page shows elsewhere.
 
-It is one of the lesson's own figures on a white card of the size that link previews have.
+The latter is a white card of the size that link previews have.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ COLOURS = 24
 WAYS_END = "</ul>\n"  # of the links under a lesson's title
 
 
-def chosen(lesson: SiteLesson) -> LessonFigure | None:
-    """The figure that the plan names for a lesson, or the first of one that it does not name; None without any."""
-    figures = [figure for figure in figures_of(lesson.notebook) if figure.png]
-    return next((figure for figure in figures if figure.alt.startswith(named(lesson))), None)
+def chosen(lesson: SiteLesson) -> tuple[int, LessonFigure] | None:
+    """The figure that the plan names for a lesson, or the first of one that it does not name, with its number.
+
+    None without any.
+    """
+    numbered = enumerate(figures_of(lesson.notebook), start=1)
+    return next((found for found in numbered if found[1].png and found[1].alt.startswith(named(lesson))), None)
 
 
 def named(lesson: SiteLesson) -> str:
@@ -44,22 +47,25 @@ def card(png: bytes) -> Image.Image:
 
 
 def insert(notebook: NotebookNode, lesson: SiteLesson, folder: Path) -> list[str]:
-    """Write a lesson's card into a folder, and put it under the links at the top of its page, with its words.
+    """Write a lesson's card into a folder, and put its figure under the links at the top of its page, with its words.
 
-    Returns a problem where the figure that is named for the lesson does not exist.
+    The figure's file is that of the gallery (indexes.write_figures). Returns a problem where the figure that is named
+    for the lesson does not exist.
     """
-    figure = chosen(lesson)
-    if figure is None and named(lesson):
+    found = chosen(lesson)
+    if found is None and named(lesson):
         return [f"{lesson.name}: no figure's alternative text begins with {named(lesson)!r} (see site/lessons.toml)"]
     first = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
-    if figure is None or first is None or WAYS_END not in first.source:
+    if found is None or first is None or WAYS_END not in first.source:
         return []
+    number, figure = found
     folder.mkdir(exist_ok=True)
     card(base64.b64decode(figure.png)).save(folder / f"{lesson.name}.png", optimize=True)
     place = f'From <a href="#{figure.place.anchor}">{escape(figure.place.section)}</a>' if figure.place.anchor else ""
     shown = (
-        f'\n<figure class="first-look"><img src="../_static/previews/{lesson.name}.png" alt="{escape(figure.alt)}">'
-        f"<figcaption>{place}</figcaption></figure>\n"
+        f'\n<figure class="first-look"><img src="../_static/figures/{lesson.name}-{number}.{figure.ending}"'
+        f' data-card="../_static/previews/{lesson.name}.png" loading="lazy"'
+        f' alt="{escape(figure.alt)}"><figcaption>{place}</figcaption></figure>\n'
     )
     head, end, rest = first.source.partition(WAYS_END)
     first.source = head + end + shown + rest

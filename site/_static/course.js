@@ -93,8 +93,29 @@ function filterMistakes() {
   });
 }
 
+/* --- the page "Find the bug" --- */
+
+/* Count the questions whose first choice was right. */
+function countRight() {
+  const tally = document.querySelector("p.tally");
+  if (!tally) return;
+  const questions = document.querySelectorAll(".choices");
+  const first = new Map();
+  questions.forEach((question) => {
+    question.addEventListener("click", ({ target }) => {
+      const choice = target.closest("summary")?.parentElement;
+      if (!choice?.matches("details.choice") || first.has(question)) return;
+      first.set(question, choice.hasAttribute("data-right"));
+      const right = [...first.values()].filter(Boolean).length;
+      tally.textContent = `${right} of ${first.size} right at the first choice. There are ${questions.length} questions.`;
+      tally.hidden = false;
+    });
+  });
+}
+
 whenReady(() => {
   filterMistakes();
+  countRight();
   addCopyButtons();
   addEventListener("beforeprint", unfoldForPrint);
   addEventListener("afterprint", foldAgain);

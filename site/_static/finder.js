@@ -13,28 +13,33 @@
   const wholeWords = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean);
   const words = (text) => wholeWords(text).map(stem);
 
-  /* How much of a word a set of words holds: 1 for the word, less for a longer word that begins with it. */
-  const held = (set, word) =>
-    set.has(word) ? 1 : word.length > 3 && [...set].some((other) => other.startsWith(word)) ? 0.6 : 0;
-
   const names = (entry, cut) => [entry.title, ...(entry.also ?? "").split(" . ")].map((name) => cut(name).join(" "));
 
+  /* How much of a word some text holds: 1 for the word as it is written, less for another form of it, and least for a
+     longer word that begins with it. */
+  const reader = (text) => {
+    const [asWritten, stems] = [new Set(wholeWords(text)), new Set(words(text))];
+    const begins = (word) => word.length > 3 && [...stems].some((other) => other.startsWith(word));
+    return { size: stems.size, held: (word) => (asWritten.has(word) ? 1 : stems.has(stem(word)) ? 0.9 : begins(stem(word)) ? 0.5 : 0) };
+  };
+
   /* How well an entry answers, 0 where it holds less than half of the words. A whole phrase and a whole title count
-     most, and more as they are written than by their stems; each word that is missing lowers the rest. A mistake
-     needs all of the words. */
+     most, and more as they are written than by their stems; each word that is missing lowers the rest by far, and the
+     names in an entry's code count half. A mistake needs all of the words. */
   function score(entry, phrase, written) {
-    const wanted = wholeWords(written).filter((word) => !SMALL.has(word)).map(stem);
+    const wanted = wholeWords(written).filter((word) => !SMALL.has(word));
     if (!wanted.length) return 0;
-    const inTitle = new Set(words(entry.title));
-    const inAll = new Set([...inTitle, ...words(entry.also ?? "")]);
-    const sum = (set) => wanted.reduce((total, word) => total + held(set, word), 0);
-    const part = sum(inAll) / wanted.length;
-    if (part < (entry.last ? 1 : 0.5)) return 0;
-    const share = sum(inTitle) / Math.max(wanted.length, inTitle.size);
+    const title = reader(entry.title);
+    const all = reader(`${entry.title} . ${entry.also ?? ""}`);
+    const code = reader(entry.code ?? "");
+    const sum = (held) => wanted.reduce((total, word) => total + held(word), 0);
+    const part = sum((word) => Math.max(all.held(word), code.held(word) / 2)) / wanted.length;
+    if (part < (entry.last ? 0.9 : 0.5)) return 0;
+    const share = sum(title.held) / Math.max(wanted.length, title.size);
     const stems = names(entry, words);
     const whole = stems[0] === phrase ? 2 : stems.includes(phrase) ? 1 : ` ${stems.join(" . ")} `.includes(` ${phrase} `) ? 0.5 : 0;
     const exact = names(entry, wholeWords).includes(written) ? 2 : 0;
-    return entry.weight * part ** 2 * (0.4 + share + whole + exact);
+    return entry.weight * part ** 4 * (0.4 + share + whole + exact);
   }
 
   /* The best entries for a question, one for each address: mistakes after all others, but for one that is asked for
@@ -82,10 +87,35 @@
     place.before(box);
   }
 
+  /* The summary of a result is cut from its page, which is fetched when the result is a screen away or nearer, once for all
+     results that it holds. */
+  function summarise(question) {
+    const [, terms, , highlighted] = Search._parseQuery(question);
+    const pages = new Map();
+    const page = (address) => pages.get(address) ?? pages.set(address, fetch(address).then((answer) => answer.text())).get(address);
+    const inView = new IntersectionObserver((results) => {
+      for (const { target, isIntersecting } of results) {
+        if (!isIntersecting) continue;
+        inView.unobserve(target);
+        const { pathname, hash } = target.querySelector("a");
+        page(pathname).then((html) => {
+          target.append(Search.makeSearchSummary(html, terms, hash));
+          highlighted.forEach((word) => _highlightText(target, word, "highlighted"));
+        });
+      }
+    }, { rootMargin: "0px 0px 100% 0px" });
+    const added = ({ addedNodes }) => [...addedNodes].filter((one) => one.matches?.("ul.search > li"));
+    const results = new MutationObserver((changes) => changes.flatMap(added).forEach((one) => inView.observe(one)));
+    results.observe(document.getElementById("search-results"), { childList: true, subtree: true });
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     if (typeof Search === "undefined") return;
     const question = new URLSearchParams(location.search).get("q");
-    if (question) show(question);
+    if (question) {
+      show(question);
+      summarise(question);
+    }
 
     /* Sphinx has one sentence for no result, and it speaks of categories. */
     const said = Documentation.gettext;
@@ -94,14 +124,14 @@
     /* What is around a hit, and not around a longer word that has it inside: RoPE, not property. */
     const summary = Search.makeSearchSummary;
     Search.makeSearchSummary = (html, keywords, anchor) => {
-      const text = Search.htmlToText(html, anchor).toLowerCase();
+      const whole = Search.htmlToText(html, anchor), text = whole.toLowerCase();
       const start = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}`, "u");
       const places = [...keywords].map((word) => text.search(start(word.toLowerCase())));
       const at = places.find((place) => place >= 0);
       if (at === undefined) return summary(html, keywords, anchor);
       const around = document.createElement("p");
       around.className = "context";
-      const from = Math.max(at - 120, 0), whole = Search.htmlToText(html, anchor);
+      const from = Math.max(at - 120, 0);
       around.textContent = `${from ? "…" : ""}${whole.slice(from, from + 240).trim()}${from + 240 < whole.length ? "…" : ""}`;
       return around;
     };

@@ -30,6 +30,7 @@ byHand.percent = (share) => `${byHand.fixed(100 * share, 0)}\u00a0%`;
 byHand.player = (name, start) => {
   for (const figure of document.querySelectorAll(`figure.by-hand[data-player="${name}"]`)) {
     start(figure, JSON.parse(figure.querySelector('script[type="application/json"]').textContent));
+    figure.querySelector(".by-hand-reset").addEventListener("click", () => byHand.beginAgain(figure));
     for (const control of figure.querySelectorAll("[disabled]")) control.disabled = false;
     figure.classList.add("is-live");
   }
@@ -42,15 +43,24 @@ byHand.say = (figure, words) => {
 };
 
 /* The goal of a player (goals.toml): it is met once each number that it names is within its bounds. `moves` is counted
-   here; what the player begins with is none. */
+   here; what the player begins with is none. Where it no longer is met, its words stay, and say so. */
 byHand.reached = (figure, numbers) => {
   const goal = figure.querySelector(".by-hand-goal");
   figure.moves = (figure.moves ?? -1) + 1;
   const there = { ...numbers, moves: figure.moves };
   const within = ([name, [least, most]]) => there[name] >= least && there[name] <= most;
-  if (goal.classList.contains("is-met") || !figure.moves || !Object.entries(JSON.parse(goal.dataset.when)).every(within)) return;
-  goal.classList.add("is-met");
-  goal.querySelector("[role=status]").textContent = goal.dataset.met;
+  const met = figure.moves > 0 && Object.entries(JSON.parse(goal.dataset.when)).every(within);
+  if (met === goal.classList.contains("is-met")) return;
+  goal.classList.toggle("is-met", met);
+  goal.querySelector("[role=status]").textContent = goal.dataset.met + (met ? "" : " (That was before: as it stands now, the goal is not met.)");
+};
+
+/* Back at the start, nothing has been done. */
+byHand.beginAgain = (figure) => {
+  const goal = figure.querySelector(".by-hand-goal");
+  figure.moves = 0;
+  goal.classList.remove("is-met");
+  goal.querySelector("[role=status]").textContent = "";
 };
 
 /* The rows of a table of scores and weights. */

@@ -208,14 +208,16 @@
       parts.slice(from).reduce((sum, part) => (ends.push(sum + part.length), sum + part.length), 0);
       const x = (at) => (ends[at - from] - parts[at].trimStart().length / 2 + 0.5) * LETTER * size;
       const heads = (block) => [...Array(h).keys()].map((head) => block * h + head).filter((at) => !this.off.has(at) && (shown < 0 || at === shown));
+      const drawn = [];
       const layers = LAYERS.map((colour, block) => {
         let arcs = "";
         const some = heads(block);
         for (let t = from + 1; t <= last && some.length; t++) {
           for (let s = Math.max(1, from); s < t; s++) { // heads that find nothing look at the first token: it is left out
-            const looks = Math.max(...some.map((at) => weight(at, t, s)));
+            const of = some.map((at) => weight(at, t, s)), looks = Math.max(...of);
             if (looks < WEAK || (this.word >= 0 && t !== this.word && s !== this.word)) continue;
             const r = (x(t) - x(s)) / 2, faint = t === (this.word < 0 ? last : this.word) ? 1 : FAINT;
+            if (faint === 1) drawn.push({ middle: (x(s) + x(t)) / 2, r, seen: looks * faint, head: some[of.indexOf(looks)], colour });
             arcs += `<path d="M${x(s).toFixed(1)} ${GROUND}A${r.toFixed(1)} ${Math.min(r, GROUND - 8).toFixed(1)} 0 0 1 ${x(t).toFixed(1)} ${GROUND}" stroke-width="${(0.6 + 2.6 * looks).toFixed(2)}" stroke-opacity="${((0.15 + 0.85 * looks) * faint).toFixed(2)}"/>`;
           }
         }
@@ -225,6 +227,7 @@
         const at = from + k, bold = at === last || at === this.word ? ' font-weight="700"' : "";
         return `<text x="${((ends[k] - part.length + 0.5) * LETTER * size).toFixed(1)}" y="${GROUND + 26}" data-at="${at}" xml:space="preserve"${bold}>${escaped(part)}</text>`;
       });
+      words.push(this.names(drawn, 0.8 * size));
       const label = this.stage.querySelector("svg").getAttribute("aria-label");
       this.stage.innerHTML =
         `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}" role="img" aria-label="${escaped(label).replaceAll('"', "&quot;")}">${layers.join("")}` +
@@ -239,6 +242,17 @@
       this.toggle.ariaPressed = String(this.off.size > 0);
       this.toggle.textContent = this.off.size ? "Switch all heads on" : `Switch off the ${count} heads that copy`;
       this.toggle.disabled = !count;
+    }
+
+    /* The heads of the widest arc, as in hero.py. */
+    names(arcs, letters) {
+      if (!arcs.length) return "";
+      const h = PRECOMPUTED.h, long = ({ r }) => r > 2 * letters;
+      const { middle, r } = arcs.reduce((best, one) => (long(one) - long(best) || one.seen - best.seen) > 0 ? one : best);
+      const y = Math.max(GROUND - r, 8, letters / 2) + 0.35 * letters;
+      const heads = arcs.filter((one) => one.middle === middle && one.r === r).map(({ head, colour }) => `<tspan style="fill:var(--drawn-${colour}-line)">${Math.floor(head / h)}·${head % h}</tspan>`);
+      const half = (LETTER / 2) * letters * (4 * heads.length - 1), x = Math.min(Math.max(middle, half), WIDTH - half);
+      return `<text class="head" x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${letters.toFixed(1)}">${heads.join(" ")}</text>`;
     }
 
     /* A bar keeps its place and its element, so that it moves. */
