@@ -21,7 +21,7 @@
 # |---|---|
 # | **You will build** | a soft dictionary; attention over queries, keys and values; a module with three learned matrices; a query matrix and a key matrix written by hand |
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
-# | **It takes** | about 85 minutes: five exercises, 17 points, and three predictions |
+# | **It takes** | about 80 minutes: five exercises, 17 points, and three predictions |
 # | **It computes** | in seconds on a laptop; the longest training run takes up to twenty seconds, and you may stop it |
 #
 # The letters used for shapes are listed in the [table of notation](../../site/notation.md).
@@ -32,7 +32,8 @@ import torch
 from torch import nn
 
 from helpers import plots
-from helpers.data.toy.phrases import ASKS, known_words, phrases
+from helpers.data import sentence
+from helpers.data.toy.phrases import ASKS, phrases
 from helpers.data.vectors import word_vectors
 from helpers.device import device
 from helpers.lesson import start
@@ -54,9 +55,6 @@ check = start("02_queries_keys_values")
 # | $x_i$, left of the dot | the [**query**](../../site/glossary.md#query) | what a word uses to choose |
 # | $x_j$, right of the dot | the [**key**](../../site/glossary.md#key) | what a word is chosen by |
 # | $x_j$, at the end | the [**value**](../../site/glossary.md#value) | what a word hands over once it is chosen |
-#
-# The vector that is best for one job need not be best for the others: an adjective may look for its noun, be found by
-# it, and pass on its meaning.
 #
 # ## Can two words prefer each other?
 
@@ -104,29 +102,57 @@ check.prediction("mutual", mutual)
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# This rules out too much: a noun and its verb may need to prefer each other. With a random matrix for the queries and
-# another for the keys, drawn anew for each pair, about a quarter of the pairs do.
+# This rules out too much: *bank* and *muddy* may need to prefer each other. With random matrices for queries and keys,
+# drawn anew for each pair, about a quarter of the pairs do.
+
+# %% [markdown]
+# ## With a query and a key for each word, *bank* and *muddy* prefer each other
+#
+# The published model [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) makes a query and a key
+# out of each word's vector, with two learned matrices. Here are its weights for the sentence, beside those of lesson
+# 1:
+
+# %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy. Left, one vector for both roles: each word gives the most weight to itself, and the two words the also to each other. Right, head 7 with queries and keys: hardly anything on the diagonal. The darkest cells are bank to muddy and muddy to bank."}}
+x = sentence.word_vectors()                                  # (12, e) with e = 384
+head_q, head_k, _ = sentence.queries_keys_values(head=7)     # (12, d) with d = 32
+maps = torch.softmax(torch.stack([x @ x.T, head_q @ head_k.T]), dim=-1)
+titles = ["Lesson 1: each to itself", "Head 7: bank to muddy"]
+plots.sentence_map(maps, sentence.WORDS, titles)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Right: head 7 (lesson 4 explains heads) of MiniLM's first layer, chosen for *bank* and *muddy*.
+# MiniLM also scales its scores (lesson 3) and adds positions (lesson 6). Neither is done here, and without scaling the
+# rows are sharper.
+#
+# </div>
+#
+# *Bank* looks almost only at *muddy*, and *muddy* almost only at *bank*. With one vector for both roles this is
+# impossible.
 
 # %% [markdown]
 # ## A soft dictionary always has an answer
 #
-# A Python dictionary keeps the three roles apart. If your query **equals** one of the keys, you get the value of that
-# key. Otherwise you get an error, even if the query is similar to a key:
+# What are the values for? A Python dictionary keeps the three roles apart. If your query **equals** one of the keys,
+# you get the value of that key. Otherwise you get an error, even if the query is similar to a key:
 
 # %% tags=["nbval-check-output"]
-category = {"integer": "number", "decimal": "number", "string": "text", "character": "text",
-            "list": "container", "dictionary": "container", "try": "block", "loop": "block"}
+kinds = ("article noun verb adverb verb article "
+         "noun conjunction pronoun verb adverb adjective").split()
+kind_of = dict(zip(sentence.WORDS, kinds))
 
-print("list:", category["list"])
+print("bank:", kind_of["bank"])
 try:
-    category["tuple"]
+    kind_of["shore"]
 except KeyError as missing:
-    print("tuple: KeyError,", missing)
+    print("shore: KeyError,", missing)
 
 # %% [markdown]
-# A tuple is similar to a list, so the answer for *list* would be a good guess. A **soft dictionary** replaces *equal*
-# with *similar*. Query and keys are vectors, and the score $q \cdot k_j$ says how well they match. Softmax turns the
-# scores of the s keys into weights, and the answer is the weighted average of the values:
+# A shore is similar to a bank, so the answer for *bank* would be a good guess. A **soft dictionary** replaces *equal*
+# with *matching by degrees*. Query and keys are vectors, and the score $q \cdot k_j$ says how well they match. Softmax
+# turns the scores of the s keys into weights, and the answer is the weighted average of the values:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
@@ -172,33 +198,21 @@ def soft_lookup(query, keys, values):
 check(soft_lookup)
 
 # %% [markdown]
-# In your soft dictionary of categories the keys are the word vectors of lesson 1:
+# Store the twelve words under their keys from head 7. Each value is a
+# [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at the word's kind, so the answer holds the
+# share of each kind.
 
 # %%
-vocabulary, vectors = word_vectors()
-vectors = vectors.to(device())    # (n, e) with e = 40
-
-def embed(words):
-    return vectors[[vocabulary.index(word) for word in words]]
-
-# %% [markdown]
-# Each value is a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at its category. So the answer
-# holds the share of each category, and the largest is the guess. None of the four words looked up is a key.
-
-# %%
-labels = list(dict.fromkeys(category.values()))       # each category once
-one_hot = torch.eye(len(labels), device=device())     # (d_v, d_v)
-
-keys = embed(category.keys())                                                   # (s, e)
-values = one_hot[[labels.index(label) for label in category.values()]]          # (s, d_v)
-for word in ["tuple", "float", "finally", "while"]:
-    answer = soft_lookup(embed([word])[0], keys, values)                        # (d_v,)
-    shares = [f"{label} {share:.2f}" for label, share in zip(labels, answer.tolist())]
-    print(f"{word:>8}:", "  ".join(shares))
+labels = list(dict.fromkeys(kinds))    # each kind once
+values = torch.eye(len(labels))[[labels.index(kind) for kind in kinds]]    # (s, d_v)
+for word in ["bank", "muddy", "reach", "it"]:
+    answer = soft_lookup(head_q[sentence.WORDS.index(word)], head_k, values)    # (d_v,)
+    best = [f"{labels[j]} {answer[j]:.2f}" for j in answer.topk(2).indices.tolist()]
+    print(f"{word:>6}:", "  ".join(best))
 
 # %% [markdown]
-# **Words are compared, and categories are returned.** The last guess is a close call: *block* gets 0.40, *container*
-# 0.32. Move the query, keys and values yourself:
+# **Keys are compared, and values are returned.** *Bank* asks for *muddy*, and gets *adjective*. *It* matches no key
+# well, and still gets an answer. Move the query, keys and values yourself:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -253,18 +267,17 @@ def sharpen(keys, query, beta):
 # %% nbgrader={"grade": true, "grade_id": "check_sharpen", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(sharpen)
 
-# %% mystnb={"image": {"alt": "Four panels of bars: the weights of eight keys for the query tuple. At beta 0 all are one eighth. As beta grows, the bar of the key list grows, until at beta 8 it has all the weight and the others have none."}}
-query = embed(["tuple"])[0]
-shares = {f"$\\beta$ = {beta:g}": sharpen(keys, query, beta) for beta in [0, 0.5, 1, 8]}
-containers = [j for j, label in enumerate(category.values()) if label == "container"]
-plots.bars(shares, list(category), mark=containers)
+# %% mystnb={"image": {"alt": "Four panels of bars: the weights of twelve keys for the query too. At beta 0 all are one twelfth. As beta grows, the bar of the key bank grows, until at beta 8 it has nearly all the weight and the others have almost none."}}
+query = head_q[sentence.WORDS.index("too")]
+shares = {f"$\\beta$ = {beta:g}": sharpen(head_k, query, beta) for beta in [0, 0.5, 1, 8]}
+plots.bars(shares, list(sentence.WORDS), mark=[sentence.WORDS.index("bank")])
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The weights of the same eight keys for the query *tuple*; the two containers are hatched. At
-# $\beta = 8$ *list* has all the weight, up to rounding.
+# **How to read it.** The weights of the twelve keys of head 7 for the query of *too*. The best key, that of *bank*, is
+# hatched.
 #
 # </div>
 #
@@ -484,27 +497,27 @@ check(SingleHeadAttention)
 # %% [markdown]
 # ## Noun and verb can prefer each other with two matrices, not with one
 #
-# Does training find matrices with which two words prefer each other? Phrases of four words, such as *every empty list
-# contains*, are drawn at random from short lists. Every word has a question:
+# Does training find matrices with which two words prefer each other? We draw phrases of article, adjective, noun and
+# verb at random from short lists. Every word has a question:
 #
 # - the article and the adjective ask for the **noun**;
 # - the noun asks for the **verb**;
 # - the verb asks for the **noun**.
 #
-# So the noun and the verb have to prefer each other. The loss is the squared distance of each output to the vector of
-# the word asked for. It says nothing about weights: training has to find out which word should look where.
-#
-# The values are the word vectors themselves. Only $W_q$ and $W_k$ are learned, with d = 2, so that queries and keys
-# can be drawn. We train with two matrices, and then with a single one that makes both.
+# The loss is the squared distance of each output to the vector of the word asked for. It says nothing about weights:
+# training has to find out which word should look where. The values are the word vectors themselves. Only $W_q$ and
+# $W_k$ are learned, with d = 2. We train with two matrices, and then with a single one that makes both.
 
 # %%
+vocabulary, vectors = word_vectors()    # of lesson 1, (n, e) with e = 40
+vectors = vectors.to(device())
+
 def train(shared=False, seed=0):
     """Learn to look at the word asked for. shared: w_q makes the keys, too."""
     generator = torch.Generator().manual_seed(seed)
     w_q, w_k = [0.1 * torch.randn(40, 2, generator=generator) for _ in range(2)]
     w_q, w_k = [w.to(device()).requires_grad_() for w in (w_q, w_k)]
     optimiser = torch.optim.Adam([w_q, w_k], lr=0.05)
-    losses = []
     for step in range(300):
         ids = phrases(vocabulary, 64, generator)              # (64, 4)
         x = vectors[ids]                                      # (64, 4, e)
@@ -514,103 +527,32 @@ def train(shared=False, seed=0):
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        losses.append(loss.item())
-    return w_q.detach(), w_k.detach(), losses
+    return w_q.detach(), (w_q if shared else w_k).detach(), loss.item()
 
-# %% mystnb={"image": {"alt": "Two loss curves over 300 steps, titled: two matrices learn the task, one does not. With one matrix the loss falls at first and then stays above 1. With two matrices it falls close to zero."}}
-w_q, w_k = torch.zeros(2, 40, 2, device=device())    # in case `train` raises an error
-w_q, w_k, _ = train()                                # those that the figures below show
-losses = {}
+# %% mystnb={"image": {"alt": "Two heat maps of weights over article, adjective, noun and verb, averaged over three runs. Left, two matrices: the noun looks at the verb, all others at the noun, each with 0.99. Right, one matrix: all four look at the noun, with 0.84 to 0.90, the noun too."}}
+ids = phrases(vocabulary, 2000, torch.Generator().manual_seed(9))
+x, average = vectors[ids], []
 for name, shared in {"two matrices": False, "one matrix": True}.items():
-    runs = [train(shared, seed)[-1] for seed in range(3)]
-    losses[name] = runs[0]
-    print(f"last losses with {name}:", ", ".join(f"{run[-1]:.2f}" for run in runs))
-plots.loss_curve(losses, ylabel="squared distance to the word asked for",
-                 title="Two matrices learn the task, one does not")
+    runs = [train(shared, seed) for seed in range(3)]
+    print(f"last losses with {name}:", ", ".join(f"{loss:.2f}" for _, _, loss in runs))
+    weights = [torch.softmax(x @ w_q @ (x @ w_k).mT, dim=-1).mean(0) for w_q, w_k, _ in runs]
+    average.append(sum(weights) / 3)
+titles = "Two matrices: the noun\nlooks at the verb", "One matrix: the noun\nlooks at itself"
+plots.heat_pair(*average, ["article", "adjective", "noun", "verb"], titles=titles)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** At 0, every output is the vector of the word asked for. Each curve is the first of three runs.
+# **How to read it.** Rows are the words that look. Weights averaged over 2,000 phrases and three runs. The losses are
+# those after 300 steps, of the three runs each; at 0, every output is the vector of the word asked for.
 #
 # </div>
 #
 # **In all three runs two matrices reach a loss of 0.00, and one matrix ends at 1.47 or above.** One cannot do it,
-# because either the noun or the verb gives itself at least as much weight as it gives the other. This is the
-# obstacle, not the number of parameters ([Measured further](../../site/further.md#lesson-2)).
-#
-# If value $j$ is one-hot, with its 1 at place $j$, each output is a row of weights:
-
-# %% mystnb={"image": {"alt": "Two heat maps of weights for the phrase every empty list contains. Left, lesson 1: most of the weight is on the diagonal. Right, trained: every and empty look at list, list looks at contains, contains looks at list."}}
-def weights_of(q, k):
-    """The weights that attention gives: q (b, t, d), k (b, s, d) -> (b, t, s)."""
-    b, s, d = k.shape
-    return attention(q, k, torch.eye(s, device=k.device).expand(b, s, s))
-
-words = "every empty list contains".split()
-x = embed(words).unsqueeze(0)            # (1, 4, e)
-q, k = x @ w_q, x @ w_k                  # (1, 4, 2)
-titles = ("Lesson 1: each word\nlooks at itself",
-          "Trained: each word looks\nat the word it asks for")
-plots.heat_pair(weights_of(x, x)[0], weights_of(q, k)[0], rows=words, titles=titles)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Rows are the words that look. Left, queries and keys are the word vectors themselves. Right, the
-# two trained matrices make them, and *list* and *contains* look at each other.
-#
-# </div>
-
-# %% [markdown]
-# ## A word has one place as a query and another as a key
-#
-# **The place of a word among the queries says what it asks for. Its place among the keys says which queries find
-# it.** With d = 2 both places can be drawn:
-
-# %%
-kinds = known_words(vocabulary)
-every_word = [word for members in kinds.values() for word in members]
-groups = [kind for kind, members in kinds.items() for word in members]
-
-every_x = embed(every_word)
-queries_of, keys_of = [(every_x @ w).cpu() for w in (w_q, w_k)]    # (words, 2)
-planes = {"Queries: two groups": queries_of, "Keys: three groups": keys_of}
-
-asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
-arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. Left, queries, titled two groups: nouns are to the left, all other kinds at the bottom right, largely on top of one another. Right, keys, titled three groups: nouns are to the right, near the horizontal axis or below it, verbs at the upper left, articles and adjectives above the middle. Both arrows are equally long; that of empty points down, that of list to the left and a little down. Among the keys, the line at a right angle to the arrow of empty has nearly all nouns on the arrow's side; the line for list has the verbs there."}}
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
-shafts = torch.cat([step / 12 * arrows for step in range(12)])    # for labels to avoid
-named = [every_word.index(word) for word in words]
-for ax, (title, points) in zip(axes, planes.items()):
-    plots.plane(points, groups=groups, title=title, ax=ax)
-    ax.get_legend().remove()
-    ax.set_box_aspect(1)
-    ax.set(xlim=(-7.5, 7.5), ylim=(-7.5, 7.5))
-    for arrow, line in zip(arrows.tolist(), ["-", "--"]):
-        ax.annotate("", arrow, (0, 0), arrowprops={"arrowstyle": "->", "linestyle": line})
-        if points is keys_of:
-            ax.axline((0, 0), (-arrow[1], arrow[0]), color="grey", lw=1, ls=line)
-    plots.label_points(ax, points[named], words, avoid=torch.cat([points, shafts]))
-axes[1].set_ylabel("")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The arrows are the directions of the queries of *empty* (solid) and *list* (dashed). Each grey
-# line is at a right angle to its arrow. Keys on the arrow's side have positive scores, which grow with the distance
-# from the line. For *empty* the nouns score highest, for *list* the verbs.
-#
-# </div>
-#
-# The queries form two groups, one for each question. The keys form three: nouns, verbs, and the words that no query
-# asks for. Such a pattern can also be made without training.
+# because either the noun or the verb gives itself at least as much weight as it gives the other. Here it is the noun.
+# This is the obstacle, not the number of parameters ([Measured further](../../site/further.md#lesson-2), which also
+# draws the queries and keys of one run in the plane).
 
 # %% [markdown]
 # ## Matrices for such rules can be written by hand
@@ -672,23 +614,24 @@ def matrices_of_rules(asks, asked, strengths, e):
 check(matrices_of_rules)
 
 # %% [markdown]
-# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Here they are as
-# matrices, with the weights that these give:
+# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Here are the
+# weights that their matrices give:
 
 # %% mystnb={"image": {"alt": "A heat map of four by four weights. The rows article, adjective and verb have nearly all their weight at noun, the row noun has it at verb."}}
 rule_q, rule_k = matrices_of_rules(torch.arange(4, device=device()),
                                    torch.tensor(ASKS, device=device()),
                                    torch.full((4,), 5.0, device=device()), e=4)
-x = torch.eye(4, device=device()).unsqueeze(0)    # (1, 4, e): one word of each kind
+x = torch.eye(4, device=device())    # (4, e): one word of each kind
 _, ax = plt.subplots(figsize=(4.6, 3.4))
-plots.heat(weights_of(x @ rule_q, x @ rule_k)[0], list(kinds), ax=ax)
+plots.heat(torch.softmax(x @ rule_q @ (x @ rule_k).T, dim=-1),
+           ["article", "adjective", "noun", "verb"], ax=ax)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a kind of word that asks. Training found the same pattern for *every empty list
-# contains*; here nothing was trained.
+# **How to read it.** Each row is a kind of word that asks. Training with two matrices found the same pattern; here
+# nothing was trained.
 #
 # </div>
 
@@ -721,39 +664,11 @@ print("columns:", rule_q.shape[1], " rank of M:", torch.linalg.matrix_rank(produ
 check.prediction("fewest_columns", fewest_columns)
 
 # %% [markdown]
-# ## With the matrices of a published model, *bank* and *muddy* prefer each other
-#
-# Back to the sentence of the beginning. Your `attention` draws its weights twice: from the word vectors alone, as in
-# lesson 1, and with the query and key matrices of one head of
-# [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), a published model.
-
-# %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy. Left, one vector for both roles: each word gives the most weight to itself, and the two words the also to each other. Right, head 7 with queries and keys: hardly anything on the diagonal. The darkest cells are bank to muddy and muddy to bank."}}
-from helpers.data import sentence
-
-x = sentence.word_vectors()[None]                      # (1, 12, e) with e = 384
-q, k, _ = sentence.queries_keys_values(head=7)         # (12, d) with d = 32
-maps = torch.cat([weights_of(x, x), weights_of(q[None], k[None])])
-plots.sentence_map(maps, sentence.WORDS, ["Lesson 1: one vector", "Head 7: query and key"])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** MiniLM also scales its scores (lesson 3) and adds positions (lesson 6). Neither is done here,
-# and without scaling the rows are sharper than in MiniLM. The head, in MiniLM's first block, was chosen for *bank*
-# and *muddy*.
-#
-# </div>
-#
-# *Bank* looks almost only at *muddy*, and *muddy* almost only at *bank*. With one vector for both roles this is
-# impossible. Does a language model also predict better with the new matrices?
-
-# %% [markdown]
 # ## Your model so far
 #
-# Lesson 1's model compares the vectors themselves. Now three learned maps of width 64 make a query, a key and a value
-# out of each vector, and your `attention` does the rest. The box that hides later bytes and adds positions stays as
-# it was.
+# Does a language model also predict better? Lesson 1's model compares the vectors themselves. Now three learned maps
+# of width 64 make a query, a key and a value out of each vector, and your `attention` does the rest. The box that
+# hides later bytes and adds positions stays as it was.
 
 # %% [markdown]
 # <div class="card">
@@ -804,14 +719,10 @@ check.prediction("second_rung", second_rung)
 #
 # **What does a word gain when each of its three jobs has a vector of its own?**
 #
-# - **It can prefer a word that prefers it.** With one vector as query and key, no two words can. With the matrices of
-#   one head of MiniLM, *bank* and *muddy* do.
-# - **Training can find such preferences.** Two matrices learned the questions of the phrases in all three runs, one
-#   matrix in none.
-# - **What it hands over need not be what it is found by.** The soft dictionary compared words and returned
-#   categories.
-# - **The language model predicts better:** at 3.32 bits per byte or less in three runs, against 3.53 in lesson 1.
-#   Which of the three learned maps brings the gain was not tested.
+# - **It can prefer a word that prefers it.** With one vector as query and key, no two words can. In one head of MiniLM,
+#   *bank* and *muddy* do, and in all three of our runs training found such a pair with two matrices.
+# - **What it hands over need not be what it is found by.** *Bank* found *muddy* by its key, and got *adjective*.
+# - **The language model predicts better.** Which of the three learned maps brings the gain was not tested.
 #
 # You can also write query and key matrices by hand, and find a mistake that leaves every shape correct.
 #
@@ -828,7 +739,7 @@ check.prediction("second_rung", second_rung)
 #
 # No output changes, because the scores depend only on the product $W_q W_k^\top$. More generally, replacing $W_q$ by
 # $W_q A$ and $W_k$ by $W_k (A^{-1})^\top$ leaves the product unchanged, for every invertible (d, d) matrix A. A
-# single number in W_q therefore has no meaning by itself, and neither do the axes on which we drew queries and keys.
+# single number in W_q therefore has no meaning by itself.
 #
 # </details>
 # <details><summary>3. Is self-attention with queries, keys and values still permutation equivariant, as in lesson

@@ -11,9 +11,8 @@
 #
 # **One row of weights has to answer three questions.** In *mary gave roses to susan*, a reader of *gave* asks who
 # gave, what was given, and who received it. But in the attention of the last two lessons, *gave* has one query, one
-# row of weights and one average. Is one row enough? We give *gave* three rows, and compare how many questions it can
-# answer with one and with three. On the way you meet a model that answers every question right and contains a bug,
-# and write the test that finds it.
+# row of weights and one average. Is one row enough? You give *gave* three rows, and compare. On the way you meet a
+# model that answers every question right and contains a bug, and write the test that finds it.
 #
 # | | |
 # |---|---|
@@ -295,8 +294,8 @@ class MultiHeadAttention(nn.Module):
 check(MultiHeadAttention)
 
 # %% [markdown]
-# With the same weights, your module should agree with PyTorch's, which stores the three projections in one weight and
-# gives them biases (set to zero here). And the number of heads does not change the number of parameters:
+# With the same weights, your module agrees with PyTorch's, whose projections also have biases (set to zero here). The
+# number of heads does not change the number of parameters:
 
 # %% tags=["nbval-check-output"]
 mine = MultiHeadAttention(12, 3).to(device())
@@ -351,20 +350,13 @@ plots.number_grids(
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"head 1, query of ends times key of loop: {(q1 @ k1.T)[2, 1]:.0f}")
 print(f"first component of y for the word the: {merged[0, 0]:.2f}")
-layer = MultiHeadAttention(4, 2)
-layer.load_state_dict({
-    "to_queries.weight": W_Q.T, "to_keys.weight": W_K.T, "to_values.weight": W_V.T,
-    "unify.weight": torch.eye(4), "unify.bias": torch.zeros(4),
-})
-print("your module gives the same y:", torch.allclose(layer(X[None])[0], merged, atol=1e-5))
 
 # %% [markdown]
 # ## One head against three
 #
-# Do the extra rows help? We generate sentences by a rule, *NAME gave THING to NAME*. A small model, the class
-# `Reader` below, gets the five words, each with a vector for its position ([lesson
-# 6](../06_positions/06_positions.ipynb) explains such vectors). It has one layer of attention, and then a linear
-# layer predicts giver, thing and receiver **from the one vector at the word *gave***.
+# We generate sentences by a rule, *NAME gave THING to NAME*. A small model, the `Reader`, gets the five words, each
+# with a vector for its position ([lesson 6](../06_positions/06_positions.ipynb)). It has one layer of attention, and
+# then a linear layer predicts giver, thing and receiver **from the one vector at the word *gave***.
 
 # %% [markdown]
 # <div class="card">
@@ -419,29 +411,36 @@ def train(attention, h, seed=1, steps=300):
     ids, answers = (part.to(device()) for part in giving_sentences(2000, sentences))
     return reader, (reader(ids).argmax(-1) == answers).float().mean(0)
 
-# %% mystnb={"image": {"alt": "Three heat maps of average weights over giver, gave, thing, to and receiver, one for each head, with numbers. In the row of gave, most of the weight is on the thing in head 0 (0.9), on the receiver in head 1 (1.0) and on the giver in head 2 (0.9)."}}
+# %% mystnb={"image": {"alt": "Three heat maps of average weights, each with only the rows of gave, over giver, gave, thing, to and receiver. One head: 0.3 on each of giver, thing and receiver. Two heads: 0.9 on the receiver in head 0, 0.5 on the giver and 0.5 on the thing in head 1. Three heads: 0.8 on the receiver, 1.0 on the giver, 0.9 on the thing."}}
 runs = {h: [train(MultiHeadAttention, h, seed=run) for run in range(1, 11)] for h in (1, 3)}
 print("right answers, %    run", *(f"{run:3}" for run in range(1, 11)))
 for h, ten in runs.items():
     for r, role in enumerate(ROLES):
         print(f"{f'h = {h}, {role}':<23}", *(f"{100 * right[r]:3.0f}" for _, right in ten))
 
+run_4 = {1: runs[1][3], 2: train(MultiHeadAttention, 2, seed=4), 3: runs[3][3]}
+print("\nrun 4, h = 2:", *(f"{role} {p:.0%} " for role, p in zip(ROLES, run_4[2][1])))
+
 ids = giving_sentences(2000, torch.Generator().manual_seed(0))[0].to(device())
-reader, _ = runs[3][1]    # three heads, run 2
-x = reader.words(ids) + reader.positions.weight    # (2000, 5, 24)
-q = finished_split(reader.attention.to_queries(x), 3)
-k = finished_split(reader.attention.to_keys(x), 3)
-weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), dim=-1)    # (2000, 3, 5, 5)
-plots.head_grid(weights.mean(0), ["giver", "gave", "thing", "to", "receiver"],
-                titles=[f"head {r}" for r in range(3)], digits=1)
+titles = "h = 1: one row blurs", "h = 2: two rows keep names apart", "h = 3: a row for each"
+_, axes = plt.subplots(3, 1, figsize=(6, 4.4), height_ratios=[1, 2, 3], layout="compressed")
+for ax, (h, (reader, _)), title in zip(axes, run_4.items(), titles):
+    x = reader.words(ids) + reader.positions.weight    # (2000, 5, 24)
+    q = finished_split(reader.attention.to_queries(x), h)
+    k = finished_split(reader.attention.to_keys(x), h)
+    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(24 / h), dim=-1)[:, :, GAVE]
+    plots.heat(weights.mean(0), [f"gave, head {r}" for r in range(h)],
+               ["giver", "gave", "thing", "to", "receiver"] if h == 3 else [""] * 5,
+               title=title, scale=1, digits=1, row_label="", column_label="", ax=ax)
+    ax.set_aspect("auto")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** The table: 2,000 sentences drawn by the same rule, after 300 steps; training has seen nearly all
-# of them. A run is one random start. The maps: weights in run 2 with three heads, averaged over 2,000 sentences. The
-# model answers from the row of *gave* alone.
+# of them. A run is one random start. The maps: the row of *gave* in each head of run 4, averaged over 2,000
+# sentences. The model answers from these rows alone.
 #
 # </div>
 
@@ -452,16 +451,17 @@ check.prediction("one_head_reads", one_head_reads)
 # **Three rows answer all three questions from each of ten starts; one row does not.** In four of its ten runs, the
 # model with one head does no better than a guess on the giver, the receiver or both.
 #
-# **In run 2, each head has taken one question**: in the row of *gave*, head 0 looks mostly at the thing, head 1 at
-# the receiver, and head 2 at the giver. Nothing in the design assigns a question to a head, and runs 1 and 3 divide
-# them in other ways. ([Measured further](../../site/further.md#lesson-4) has their weights, and runs with more
-# steps.)
+# **In run 4, one row blurs what several keep apart.** With one head, the row of *gave* spreads its weight evenly over
+# giver, thing and receiver. With three, each row looks mostly at one of them. Two are enough in this run: giver and
+# receiver, both names, have a row each, and the thing shares the giver's. Nothing in the design assigns a question to
+# a head, and other runs divide them in other ways. ([Measured further](../../site/further.md#lesson-4) has their
+# rows, and runs with more steps.)
 
 # %% [markdown]
 # ## A map shows where a head looks, not what it looks for
 #
 # In the sentences of the `Reader`, role and place are the same: *the receiver* and *the last word* give one map. In
-# real sentences they come apart. Look at a published model.
+# real sentences they come apart. The published model
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each
 # ([lesson 14](../14_bert/14_bert.ipynb) loads it). Your `split_heads` cuts apart the queries and keys of its first
 # layer for the sentence of lessons 1 to 3. Position vectors are left out until lesson 6.
@@ -477,16 +477,16 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Row i holds the weights of word i. Three of the twelve heads of the first layer, chosen because
-# they differ. Lessons 2 and 3 drew head 7.
+# they differ.
 #
 # </div>
 #
 # In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks at
 # both. And in head 4 *bank* looks at *muddy*, the word that says which bank is meant.
 #
-# Does a head know what a word means? Run the whole model, positions included. In one of its 72 heads, *it* gives
-# *animal* more weight than in all the others, in the first sentence below. We chose the head for that, so one
-# sentence proves nothing. Try five. In two of them, *it* refers to the subject, in three to the other noun.
+# Does a head know what a word means? Run the whole model, positions included. Of its 72 heads we chose the one in
+# which *it* gives *animal* the most weight in the first sentence below, so that sentence alone proves nothing. In two
+# of the five, *it* refers to the subject, in three to the other noun.
 # (Sentences 1 and 2 are adapted from [Uszkoreit,
 # 2017](https://research.google/blog/transformer-a-novel-neural-network-architecture-for-language-understanding/),
 # sentences 4 and 5 from [Levesque et al., 2012](https://cdn.aaai.org/ocs/4492/4492-21843-1-PB.pdf).)
@@ -573,9 +573,9 @@ check(folded_heads)
 
 # %% [markdown]
 # **Does a bug of this kind show in the score?** Give a `Reader` with three heads a scrambled merge. Each head returns
-# one piece for each word. In memory all pieces of head 0 come first, then those of head 1, then those of head 2, and
-# the scrambled merge cuts this line of pieces into rows of three. So the row of *gave* (row 1) gets nothing that was
-# computed for *gave*: it gets what head 0 found for *to* and *susan*, and what head 1 found for *mary*.
+# one piece for each word. In memory the pieces of head 0 come first, then those of head 1 and head 2, and the scrambled
+# merge cuts this line into rows of three. So the row of *gave* (row 1) gets nothing that was computed for *gave*: it
+# gets what head 0 found for *to* and *susan*, and what head 1 found for *mary*.
 
 # %% [markdown]
 # <div class="card">
@@ -610,14 +610,12 @@ class ScrambledAttention(MultiHeadAttention):
         return self.unify(scrambled_merge(weights @ v))
 
 _, right = train(ScrambledAttention, 3)
-shares = [f"{role} {share:.0%}" for role, share in zip(ROLES, right.tolist())]
-print("right answers:", ", ".join(shares))
+print("right answers:", ", ".join(f"{role} {p:.0%}" for role, p in zip(ROLES, right)))
 
 x, copy = torch.randn(2, 5, 12, device=device()), ScrambledAttention(12, 3).to(device())
 copy.load_state_dict(mine.state_dict())    # theirs has the same weights since exercise 3
 difference = (copy(x) - theirs(x, x, x)[0]).abs().max()
-print("largest difference from nn.MultiheadAttention with the same weights:",
-      f"{difference:.2f}")
+print(f"largest difference from nn.MultiheadAttention, same weights: {difference:.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_scrambled_answers", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("scrambled_answers", scrambled_answers)
@@ -679,9 +677,8 @@ check(is_right_merge)
 # %% [markdown]
 # ## Your model so far
 #
-# **Four heads save your language model about half a bit per byte.** They have width 16, are split and merged by your
-# functions, and with `unify` they replace one head of width 64. The cell takes up to half a minute on one core; the
-# stop button ends it early.
+# **Four heads of width 16 save your language model about half a bit per byte.** The cell takes up to half a minute on
+# one core; the stop button ends it early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average at 4.4, bare self-attention at 3.5, on the line of order 1, then queries, keys and values and scaled scores, both at 3.3, and far to the left of them four heads, between 2.8 and 2.9."}}
 from helpers.ladder import ByteModel, Heads, Ladder
@@ -695,24 +692,23 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. The point is your model, the ticks are our three
-# runs. [Lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
+# **How to read it.** Farther left is better. The point is your model, the ticks are our three runs. [Lesson
+# 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
 #
 # </div>
 #
-# On the mean of our three runs, the held-out [bits per byte](../../site/glossary.md#bits-per-byte) fall from 3.33 to
-# 2.85. The new layer `unify` is not the reason: a single head with it does no better, in one run ([Measured
-# further](../../site/further.md#lesson-4)).
+# The mean of our runs falls from 3.33 to 2.85 [bits per byte](../../site/glossary.md#bits-per-byte). One head with
+# `unify` gains nothing, in one run ([Measured further](../../site/further.md#lesson-4)).
 
 # %% [markdown]
 # ## What you can do now
 #
 # **Is one row of weights enough for three questions?** Not in our small model after 300 steps: from each of ten
-# starts, one row missed at least one giver or receiver in ten. Three rows, with as many parameters, were enough from
-# every start.
+# starts, it missed at least one giver or receiver in ten. Three rows, with as many parameters, were enough from every
+# start.
 #
-# You can split a tensor into heads and merge it again, write multi-head attention without a loop, and write a test
-# that catches a wrong merge where a perfect score does not.
+# You can write multi-head attention without a loop, and a test that catches a wrong merge where a perfect score does
+# not.
 #
 # **Two questions to think about**
 #

@@ -7,7 +7,7 @@
 # %% [markdown]
 # # Measured further: Queries, keys, values
 #
-# Seven measurements that [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb) does not show. The first two
+# Eight measurements that [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb) does not show. The first two
 # test why its task takes two matrices.
 
 # %%
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from helpers import plots
-from helpers.data.toy.phrases import ASKS, phrases
+from helpers.data.toy.phrases import ASKS, known_words, phrases
 from helpers.data.vectors import word_vectors
 from helpers.parts.attention import SingleHeadAttention, attention
 
@@ -162,7 +162,48 @@ plt.show()
 
 # %% [markdown]
 # **How to read it.** Rows are the words that look, columns the words looked at. Each side has its own colour scale.
-# Softmax over the rows of the right map gives the weights that the lesson shows.
+# Softmax over the rows of the right map gives this phrase's weights.
+
+# %% [markdown]
+# ## A word has one place as a query and another as a key
+#
+# With d = 2, queries and keys can be drawn. Here are those of all words that the phrases use, in the first run.
+
+# %%
+kinds = known_words(vocabulary)
+every_word = [word for members in kinds.values() for word in members]
+groups = [kind for kind, members in kinds.items() for word in members]
+
+every_x = embed(every_word)
+queries_of, keys_of = [every_x @ w for w in (w_q, w_k)]    # (words, 2)
+planes = {"Queries: two groups": queries_of, "Keys: three groups": keys_of}
+
+asking = queries_of[[every_word.index("empty"), every_word.index("list")]]
+arrows = 6 * nn.functional.normalize(asking, dim=1)                # (2, 2)
+
+# %% mystnb={"image": {"alt": "Two scatter plots of the same words, by kind, on one scale. Left, queries, titled two groups: nouns are to the left, all other kinds at the bottom right, largely on top of one another. Right, keys, titled three groups: nouns are to the right, near the horizontal axis or below it, verbs at the upper left, articles and adjectives above the middle. Both arrows are equally long; that of empty points down, that of list to the left and a little down. Among the keys, the line at a right angle to the arrow of empty has nearly all nouns on the arrow's side; the line for list has the verbs there."}}
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharex=True, sharey=True)
+shafts = torch.cat([step / 12 * arrows for step in range(12)])    # for labels to avoid
+named = [every_word.index(word) for word in words]
+for ax, (title, points) in zip(axes, planes.items()):
+    plots.plane(points, groups=groups, title=title, ax=ax)
+    ax.get_legend().remove()
+    ax.set_box_aspect(1)
+    ax.set(xlim=(-7.5, 7.5), ylim=(-7.5, 7.5))
+    for arrow, line in zip(arrows.tolist(), ["-", "--"]):
+        ax.annotate("", arrow, (0, 0), arrowprops={"arrowstyle": "->", "linestyle": line})
+        if points is keys_of:
+            ax.axline((0, 0), (-arrow[1], arrow[0]), color="grey", lw=1, ls=line)
+    plots.label_points(ax, points[named], words, avoid=torch.cat([points, shafts]))
+axes[1].set_ylabel("")
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+plt.show()
+
+# %% [markdown]
+# **How to read it.** The arrows are the directions of the queries of *empty* (solid) and *list* (dashed). Each grey
+# line is at a right angle to its arrow. Keys on the arrow's side have positive scores, which grow with the distance
+# from the line. For *empty* the nouns score highest, for *list* the verbs. The queries form two
+# groups, one for each question. The keys form three: nouns, verbs, and the words that no query asks for.
 
 # %% [markdown]
 # ## The words of one phrase can ask those of another
@@ -209,7 +250,7 @@ print(f"largest difference between two outputs: {(outputs[0, 0] - outputs[0, 1])
 # A query that is twice as long doubles every score. The ratio of any two weights is then squared, as at β = 2.
 
 # %%
-stored = ["integer", "decimal", "string", "character", "list", "dictionary", "try", "loop"]  # the keys of the lesson
+stored = ["integer", "decimal", "string", "character", "list", "dictionary", "try", "loop"]
 chosen = [stored.index(word) for word in ("list", "dictionary")]
 for length in (1, 2):
     looked_up = torch.softmax(embed(stored) @ (length * embed(["tuple"])[0]), dim=0)  # (s,)
