@@ -10,19 +10,29 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from .style import CENTRED, WEIGHTS, WIDTH, Numbers, as_array, lightness
+from .style import CENTRED, SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
 from .themed import IN_CELLS
 
 DARKEST = 10  # bits
 TINTS = ["#d8eaf6", "#fbe8c4", "#d3efe5", "#f4e0eb"]  # of neighbouring tokens; none means anything
 
 
-def surprise(text: str, bits: Numbers, across: int = 56) -> None:
+def surprise(
+    text: str,
+    bits: Numbers,
+    across: int = 56,
+    darkest: float = DARKEST,
+    label: str = "bits that the character cost",
+    title: str | None = None,
+) -> None:
     """A passage in lines of equal length; the darker a cell, the less its character was expected.
 
     text    characters, or bytes: what is not printable ASCII is drawn as a dot, the end of a line as ¶.
-    bits    as many numbers from 0 on, −log₂ of the probability that each character was given.
-    across  characters in a line. The darkest colour is that of ten bits; more is drawn like it.
+    bits    as many numbers, −log₂ of the probability that each character was given; or the differences between
+            two such rows of numbers, which are drawn in two colours if some are negative.
+    across  characters in a line.
+    darkest bits of the darkest colour; more is drawn like it.
+    label   what stands below the scale of colours; title, what stands above the passage.
     """
     characters = text.decode("latin-1") if isinstance(text, bytes) else text
     values = as_array(bits)
@@ -30,7 +40,8 @@ def surprise(text: str, bits: Numbers, across: int = 56) -> None:
         raise ValueError(f"{len(characters)} characters, and bits of shape {values.shape}")
     down = -(-len(characters) // across)
     figure, ax = plt.subplots(figsize=(WIDTH, 0.24 * down + 0.75), layout="constrained")
-    paint = ScalarMappable(Normalize(0, DARKEST), WEIGHTS)
+    signed = bool((values < 0).any())
+    paint = ScalarMappable(Normalize(-darkest if signed else 0, darkest), SIGNED if signed else WEIGHTS)
     colours = paint.to_rgba(values)
     ink = np.where(lightness(colours) < 55, IN_CELLS["white"], IN_CELLS["black"])
     for place, character in enumerate(characters):
@@ -40,8 +51,10 @@ def surprise(text: str, bits: Numbers, across: int = 56) -> None:
         ax.text(j + 0.5, i + 0.54, _drawn(character), **look)
     ax.set(xlim=(0, across), ylim=(down, 0))
     ax.set_axis_off()
+    if title:
+        ax.set_title(title)
     bar = figure.colorbar(paint, ax=ax, orientation="horizontal", aspect=50, pad=0.02, shrink=0.7)
-    bar.set_label("bits that the character cost", fontsize=9)
+    bar.set_label(label, fontsize=9)
     bar.outline.set_visible(False)
 
 
