@@ -12,9 +12,9 @@
 # A small GPT-2 reads `def left(line, word):`, then `return word`, then `def left(`, and continues with `line`. **Which
 # parts did it, and how would you prove it?**
 #
-# A map of attention weights suggests an answer: some head looks at `line`. But a map shows where a head looks, not
-# what the output owes to it. This lesson tests maps with the instruments of **mechanistic interpretability**, first
-# on a model that is small enough to explain, then on this text.
+# A map of attention weights suggests an answer: some head looks at `line`. But a map shows only where a head looks.
+# This lesson tests maps with the instruments of **mechanistic interpretability**, first on a model that is small
+# enough to explain, then on this text.
 #
 # | | |
 # |---|---|
@@ -25,8 +25,7 @@
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
 # vocabulary. Two new letters: p, the length of a stretch that is said twice, and k, a number of features. Layers and
-# heads are counted from 0. Every check asks that inputs stay unchanged and that new tensors are on the device of the
-# input; where inputs are floating-point numbers, gradients must flow to them.
+# heads are counted from 0. What every check asks is on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -52,6 +51,9 @@ from helpers.parts.patching import gathered_by_heads, patch_every_head, patched_
 check = start("19_looking_inside")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
+# %% [markdown]
+# First the text itself, and a partner with `name` in place of `line`:
+
 # %%
 folder = gpt2_files("gpt2", places="embedded").folder
 tokenizer, pocket = Tokenizer.from_folder(folder), finished_gpt2.load(folder, device())
@@ -67,15 +69,16 @@ with torch.no_grad():
               f" with {chances.max():.2f}")
 
 # %% [markdown]
-# With `name` in place of `line` the model says `name`: it copies. The pattern is A B … A, with A = `(` and B = `line`.
+# After `name` the model says `name`: at the second `(` it copies what followed the first.
 #
 # ## Four heads look where the answer stands
 #
-# Take a model that does nothing else. It follows [Elhage et al.,
+# Take a model that only copies. It follows [Elhage et al.,
 # 2021](https://transformer-circuits.pub/2021/framework/index.html): two layers of attention with four heads each, no
 # feed-forward network, rotary positions, and 64 tokens. Its text is p different tokens in random order, **said
-# twice**. In the second half every token but the first can be predicted, and only by looking back. One text goes
-# through the sections on this model: A is at positions 10 and 34 in it, and B at 11.
+# twice**. In the second half every token but the first can be predicted, and only by looking back. Call the token at
+# positions 10 and 34 of each test row A, and the one at 11 B. The map shows one row, *our text*; most numbers are
+# means over 64.
 #
 # `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32,
 # and computes the loss on what can be copied.
@@ -454,6 +457,7 @@ patch_place = "B"
 # %%
 clean, answers = rows[:, :35], rows[:, 11]
 corrupted = clean.clone()
+# a token that is nowhere else in the row
 corrupted[:, 10] = torch.stack([row.bincount(minlength=64).argmin() for row in clean])
 
 def right_logit(logits):
@@ -576,9 +580,9 @@ for pair in ([1, 3], [0, 2]):
     print(f"without heads {pair[0]} and {pair[1]} of layer 0: {share:.0%} right")
 
 # %% [markdown]
-# **What layer 0 passes on reaches the answer through the keys of layer 1**, and hardly through anything else. Heads
-# 1 and 3 are also needed: without both, most answers are wrong; without the other two, 99 % are right. That layer 1
-# copies B's value these texts cannot show, because B is the same in both.
+# **What layer 0 passes on reaches the answer through the keys of layer 1**, and hardly through anything else. Heads 1
+# and 3 are also needed: without both, most answers are wrong; without the other two, 99 % are right. These texts
+# cannot show that layer 1 copies B's value: B is the same in both.
 #
 # One model may be an accident. Here are four more, and a control with a single layer.
 
@@ -681,19 +685,20 @@ check(composition_scores)
 # %% tags=["hide-input"]
 first, second = four.layers
 torch.manual_seed(0)
-reads, values, unify = torch.randn(3, 64, 64)
-chance = composition_scores(reads, values, unify, 4).mean().item()
+chance = torch.stack([composition_scores(*torch.randn(3, 64, 64), 4).mean(dim=0)
+                      for _ in range(500)])
 readers = {"queries": second.to_queries, "keys": second.to_keys, "values": second.to_values}
 for role, layer in readers.items():
     found = composition_scores(layer.weight, first.to_values.weight, first.unify.weight, 4)
     print(f"{role:>7}: mean scores of the heads of layer 0",
           *[f"{one:.2f}" for one in found.mean(dim=0)])
-print(f"random matrices: {chance:.3f}")
+print(f"random matrices: {chance.mean():.3f}, standard deviation {chance.std():.3f}, "
+      f"highest in 500 draws {chance.max():.3f}")
 
 # %% [markdown]
-# The keys read heads 1 and 3 most, the two that path patching found. But the sizes differ: heads 0 and 2 are also
-# clearly above chance for the keys, and patching them brings back little. The score says what a head *could* read,
-# not what passes on real texts.
+# The keys read heads 1 and 3 most, the two that path patching found. But the sizes differ: for the keys heads 0 and 2
+# are also above all random draws, yet patching them brings back little. The score says what a head *could* read, not
+# what passes on real texts.
 #
 # ## In a small GPT-2, the strongest head's map does not show copying
 #
@@ -815,9 +820,10 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
     print(f"{place:>9}:", *words, sep="   ")
 
 # %% [markdown]
-# The embedding of `(` says `(` again: the table of tokens is also the output layer. After blocks 0 and 1 `self` is the
-# second guess, and only block 3 decides for `line`. That agrees with the patches: two heads that look at the answer
-# are in blocks 2 and 3. What in the state after block 1 speaks for `self`?
+# The embedding of `(` says `(` again: the table of tokens is also the output layer. After blocks 0 and 1 `self` is
+# the second guess, and only block 3 decides for `line`. That agrees with the patches: two heads that look at the
+# answer are in blocks 2 and 3. At the first `(` the model does say `self`, with 0.75. What in the state after block 1
+# speaks for it there?
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
@@ -835,7 +841,7 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # Except for the lens, all tests took **heads** as the parts. But a hidden state of e numbers can hold more than e
 # features, in directions that are not at right angles, where few features occur at a time. This is **superposition**
 # ([Elhage et al., 2022](https://arxiv.org/abs/2209.10652); [Measured further](../../site/further.md#lesson-19) trains
-# their toy). Then neither a component nor a head need be about one thing.
+# their toy). Then a component, or a head, may mix several features.
 #
 # If directions outnumber dimensions, look for the directions. A **sparse autoencoder** ([Bricken et al.,
 # 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html)) learns a dictionary of k > e
@@ -887,25 +893,24 @@ check(dictionary_loss)
 
 # %% [markdown]
 # With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of
-# width e = 192 (recorded: `python -m helpers.training.dictionary` repeats the run). How much of the model survives if
-# block 2 reads the rebuilt states? The unit is bits per byte on modules that were held out.
+# width e = 192 (recorded). How much of the model survives if block 2 reads the rebuilt states? The unit is bits per
+# byte on modules that were held out.
 
 # %%
 run = recorded("dictionary")
 print(f"own states: {run['result']['own']:.2f} bits per byte; "
-      f"their mean everywhere: {run['result']['mean']:.2f}")
+      f"their mean in place of each: {run['result']['mean']:.2f}")
 for look in run["curve"]:
     print(f"λ = {look['penalty']}: {look['present']:>5.1f} features present, "
           f"{look['dead']:.0%} of all never, {look['lost']:.0%} of the variance lost, "
           f"{look['held_out_bits']:.2f} bits per byte")
 
 # %% [markdown]
-# **The fewer features describe a state, the more of the model is lost.** With the smallest penalty the loss rises
-# from 1.16 to 1.33 bits per byte, and with each larger penalty further. At λ = 0.6 the majority of the 512 features
-# is **dead**: never present on held-out text. What a dictionary leaves out is part of what the model predicts with,
-# and may be what one is looking for.
+# **The fewer features describe a state, the more of the model is lost:** with the smallest penalty the loss rises
+# from 1.16 to 1.33 bits per byte. At λ = 0.6 the majority of the 512 features is **dead**: never present on held-out
+# text. What a dictionary leaves out is part of what the model predicts with, and may be what one is looking for.
 #
-# The dictionary of λ = 0.2 comes with the course. Of the features in our text, number 343 was picked for its large
+# The dictionary of λ = 0.2 comes with the course. Of the features in this text, number 343 was picked for its large
 # effect. It is present at both `(` and hardly elsewhere. A name for it, such as *an argument comes next*, is a
 # hypothesis. To test it, switch it off: subtract what it adds to the state after block 1, and let blocks 2 and 3 go
 # on. As a control, subtract as much in a random direction.
@@ -949,7 +954,8 @@ print(f"logit difference of line and name: {difference[0]:.2f}, off {difference[
 # %% [markdown]
 # **At the first `(` the feature makes the model expect `self`.** Without it the probability of `self` falls from 0.75
 # to 0.03, and none of 40 random directions takes it below 0.30. At the second `(` it decides little: `line` stays
-# first, and random directions change it as much. So the answer `line` does not rest on this feature.
+# first, and random directions change it as much. So the answer `line` does not rest on this feature. And the name is
+# too wide: with the feature off, an argument is still expected there.
 #
 # The last line warns of the measure. Without the feature the logit difference rises, though `line` becomes less
 # probable. The difference sees two tokens only, and probability can move to others.
@@ -958,8 +964,9 @@ print(f"logit difference of line and name: {difference[0]:.2f}, off {difference[
 #
 # **Which parts did it, and how would you prove it?** In the model that copies, two heads of layer 0 write into B's
 # hidden state which token came before it. The keys of layer 1 read that, and all four heads of layer 1 add to the
-# logit of B. In the GPT-2, heads of blocks 2 and 3 that look at `line` act at the last position, and head 5 of block 0
-# brings back most. No single test shows all of this.
+# logit of B. In the GPT-2, heads of blocks 2 and 3 that look at `line` act at the last position, and head 5 of block
+# 0 brings back most. No single test shows all of this, and the GPT-2 was tested on one pair of texts, without its
+# feed-forward layers.
 #
 # - **The map was no proof.** It shows one of four induction heads. That head adds more than a quarter of the logit,
 #   yet without it more than nine in ten tokens are right.
@@ -967,14 +974,14 @@ print(f"logit difference of line and name: {difference[0]:.2f}, off {difference[
 #   in each of five models.
 # - **A patch tests only what differs between two texts.** So it is not shown that layer 1 copies B's value. In the
 #   pocket GPT-2, the previous-token head brings back nothing.
-# - **Heads may be the wrong parts.** One feature of a dictionary makes the model expect `self` at the first `(`, and a
-#   random direction does not. But each dictionary loses part of the model.
+# - **Heads may be the wrong parts.** Without one feature the model no longer expects `self` at the first `(`;
+#   removing random directions never did that. But each dictionary loses part of the model.
 #
-# You can now ask these questions of a trained model, and say what each instrument cannot see:
+# You can now ask these questions, and say what each instrument cannot see:
 #
 # | instrument | its question | its blind spot |
 # |---|---|---|
-# | attention map | where does a head look? | what the output owes to them |
+# | attention map | where does a head look? | what the output owes to it |
 # | ablation | what is needed? | work that others do as well |
 # | attribution | what is added directly? | what acts through other parts |
 # | activation patching | which activation restores it? | what both texts share |
@@ -998,8 +1005,6 @@ print(f"logit difference of line and name: {difference[0]:.2f}, off {difference[
 # to the difference of two logits, as in the patches of the pocket model.
 #
 # </details>
-#
-# What the lessons have built is on one page: [the end of the course](../../site/end.md).
 #
 # **Further reading**
 #

@@ -116,9 +116,9 @@ train(on_text, text_loss, "whole text")
 measure(on_text, "whole text")
 
 # %% [markdown]
-# **Exact match** is the share of held-out questions to which one sampled answer is the sum and nothing else: 9 % here.
-# *Greedy* answers take the most probable token at each place. But the loss also asks for the questions, whose digits
-# are random: no model can do much better than guess them.
+# **Exact match** is the share of held-out questions to which one sampled answer is the sum and nothing else: 9 %
+# here. *Hedged* answers contain `or`; the *sum is named* where it is in the answer. *Greedy* answers take the most
+# probable token at each place. But the loss also asks for the questions, whose digits can only be guessed.
 
 # %% tags=["hide-input"]
 with torch.no_grad():
@@ -130,8 +130,7 @@ for name, part in parts.items():
 
 # %% [markdown]
 # **Most of the loss comes from questions.** Training on dialogues of this kind is **instruction tuning**, and it
-# often has a **loss mask**: only the answer's tokens count. The model reads the question but is not trained to
-# predict it.
+# often has a **loss mask**: only the answer's tokens count.
 
 # %% [markdown]
 # <div class="card">
@@ -196,9 +195,9 @@ for (a, b), drawn, greedy in list(zip(*columns))[:6]:
     print(f"{a}+{b}      {drawn:9} {greedy}")
 
 # %% [markdown]
-# With the mask, exact match is 28 %. The figure has three seeds, from recorded runs with other random numbers:
+# With the mask, exact match is 28 %. Recorded runs with three other seeds:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends more than twice as high. Bands of three seeds do not overlap at the end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends about three times as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
 
 def curve(part, what, x="step"):
@@ -222,13 +221,12 @@ plt.show()
 #
 # </div>
 #
-# **With the mask, exact match is on average more than twice as high.** The model often knows the sum: its greedy
+# **With the mask, exact match is on average about three times as high.** The model often knows the sum: its greedy
 # answers are far more often exact than its samples, which also draw hedges and wrong digits. **The mask does not
 # change the hedging:** 28 % without it, 27 % with it. The demonstrations still contain it.
 #
-# **Packing** avoids the padding of a batch: several dialogues share one row. A dialogue then must not attend to its
-# neighbours, and its positions start anew. Packed and alone, a dialogue [has the same
-# logits](../../site/further.md#lesson-20).
+# **Packing** avoids the padding of a batch: several dialogues share one row. Each attends only to itself and has its
+# own positions, so [its logits stay the same](../../site/further.md#lesson-20).
 
 # %% [markdown]
 # <div class="card">
@@ -429,9 +427,9 @@ train_on_pairs(chosen_loss, "chosen alone")
 
 # %% [markdown]
 # **DPO removes most of the hedging:** here it falls from 27 % to 10 %. But the control, the loss of exercise 1 on the
-# chosen answers alone, does as much without any rejected answer, with each of three seeds (table at the end). So here
-# the judge's selection is enough: the chosen answers are perfect, and perfect answers can be imitated. Preferences
-# are meant for cases where no perfect answer is at hand; this lesson does not test one.
+# chosen answers alone, does as much without any rejected answer, also in the mean of three seeds (table at the end).
+# So here the judge's selection is enough: the chosen answers are perfect, and can be imitated. Preferences are meant
+# for cases without a perfect answer, which this lesson does not test.
 #
 # The judge was a program. Does it need pairs?
 #
@@ -484,11 +482,12 @@ def exact_match(written, right, end):
 check(exact_match)
 
 # %% [markdown]
-# A reward has no gradient: it is the result of sampling and of a program. A **policy gradient** needs only the
-# gradient of the log-probabilities: it makes the tokens of good answers more probable, and those of bad ones less.
-# Good means better than expected, and the **advantage** says by how much. In group-relative policy optimisation
-# (GRPO), what is expected comes from the model itself: it answers each question several times, and each answer is
-# compared with its group ([Shao et al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+# A reward has no gradient: it is the result of sampling and of a program. The model that samples is called the
+# **policy**. A **policy gradient** needs only the gradient of the log-probabilities: it makes the tokens of good
+# answers more probable, and those of bad ones less. Good means better than expected, and the **advantage** says by
+# how much. In group-relative policy optimisation (GRPO), what is expected comes from the model itself: it answers
+# each question several times, and each answer is compared with its group ([Shao et al.,
+# 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
 # <div class="card">
@@ -614,7 +613,7 @@ check(policy_loss)
 
 # %% [markdown]
 # Now the whole loop, first without a penalty and with one gradient step on each batch of answers. The ratio is then
-# 1, and nothing is clipped.
+# 1, so nothing is clipped. Its gradient is not 0: it is that of the log-probability.
 
 # %%
 def reinforce(model, reward, what, steps=40, uses=1, epsilon=0.2, beta=0.0):
@@ -653,7 +652,7 @@ def from_start(part, what, x="step"):
 
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
 names = {"strict reward": "policy", "further demonstrations": "further"}
-titles = ("The reward ends the hedging", "Demonstrations teach adding")
+titles = ("The reward nearly ends the hedging", "Demonstrations teach adding")
 for ax, what, title, y in zip(axes, ("hedged", "greedy"), titles,
                               ("hedged", "exact, greedy")):
     plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
@@ -665,22 +664,22 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, three seeds; bands as before. *Further demonstrations* goes on with the loss of
-# exercise 1, from the same start and for about the same time.
+# exercise 1, from the same start. *Processor seconds* add up all cores.
 #
 # </div>
 #
 # **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
-# rises by about half, and the right sum is named hardly more often: most of the gain comes from hedging less.
+# rises by about half, and the right sum is named hardly more often: most of the gain comes from hedging less. Greedy
+# answers fall from 69 % to 64 %.
 #
-# **Adding is learned faster from demonstrations**, as greedy answers show with each seed. A demonstration has a
-# target for each token; a reward is one bit for a whole answer.
+# **Adding is learned faster from demonstrations**, as greedy answers show. A demonstration has a target for each
+# token; a reward is one bit for a whole answer.
 #
 # ## The clip lets a batch of answers serve for several steps
 #
-# Sampling is the expensive part of the loop. Can one batch serve for eight steps? From the second step on the ratio is
-# not 1, and the clip acts.
+# Can one batch serve for eight steps? From the second step on the ratio is not 1, and the clip acts.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against batches of sampled answers, 0 to 10, three lines each: 8 steps a batch with the clip, 8 steps without it, and 1 step. Left, KL divergence from the start: it rises most without the clip, less with it, least with 1 step. Right, exact match: with the clip it rises most; without it, it ends no higher than with 1 step."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against batches of sampled answers, 0 to 10, three lines each: 8 steps a batch with the clip, 8 steps without it, and 1 step. Left, KL divergence from the start: it rises most without the clip, less with it, least with 1 step. Right, exact match: with the clip it rises most; without it, it starts above 1 step and ends below."}}
 at_start["away"] = [0, 0, 0]
 names = {"8 steps, clipped": "clipped", "8 steps, not clipped": "not clipped",
          "1 step": "once"}
@@ -693,6 +692,9 @@ for ax, what, title, y in zip(axes, ("away", "exact"), titles,
     ax.set_ylim(0)
 axes[0].get_legend().remove()
 plt.show()
+for name, part in names.items():
+    ends = [f"{run[-1]:.0%}" for run in curve(part, "exact")[1]]
+    print(f"{name:>20}: exact match at the end, by seed:", *ends)
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -702,14 +704,13 @@ plt.show()
 #
 # </div>
 #
-# **With the clip the model stays nearer to its start, and exact match is higher, with each seed.** Without it, eight
-# steps on each batch leave fewer exact answers than one step does.
+# **With the clip, one batch can serve for eight steps.** Exact match ends higher than with one step, with each seed.
+# Without the clip it is ahead of one step at first, and behind after ten batches.
 #
 # ## A lenient reward rises, too
 #
-# So far the reward was strict: only the sum itself was paid. A more lenient program looks for the right result
-# anywhere in the text. What follows if the reward is 1 for every answer that *names* the sum, whatever else it
-# says?
+# So far only the sum itself was paid. A more lenient program looks for the right result anywhere in the text. What
+# follows if the reward is 1 for every answer that *names* the sum, whatever else it says?
 
 # %% [markdown]
 # <div class="card">
@@ -743,10 +744,10 @@ for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
     print(f"sum {sum_}: {sums.text_of(row)}")
 reinforce(copy.deepcopy(on_answers), lenient, "with the penalty", beta=0.5)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of shares against policy steps, 0 to 40, for training with the lenient reward. Left, without the penalty: the share of answers that name the sum rises, the share that is exact falls to a small part of what it was, and the share of hedged answers rises from about a quarter to most. Right, with the penalty: naming the sum rises a little, exact match falls slightly, hedging rises slightly."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of shares against policy steps, 0 to 40, for training with the lenient reward. Left, without the penalty: the share of answers that name the sum rises, the share that is exact falls to a small part of what it was, and the share of hedged answers rises from about a quarter to most. Right, with the penalty: naming the sum rises a little, exact match hardly falls, hedging rises to about two fifths."}}
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3), layout="compressed", sharey=True)
 names = {"names the sum (the reward)": "named", "exact match": "exact", "hedged": "hedged"}
-titles = ("No penalty: exact match falls", "With the penalty it falls less")
+titles = ("No penalty: exact match falls", "With the penalty it hardly falls")
 for ax, part, title in zip(axes, ("hole", "hole, penalty"), titles):
     plots.curves({name: from_start(part, what) for name, what in names.items()},
                  "step", "share of answers", title=title, ax=ax)
@@ -757,8 +758,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands as before. Left β = 0, right β = 0.5. Start, loop and rate are those
-# of the strict reward.
+# **How to read it.** Recorded, three seeds; bands as before. Left β = 0, right β = 0.5.
 #
 # </div>
 
@@ -767,12 +767,12 @@ check.prediction("hole", hole)
 
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, 53 % in place
-# of 43 %, and exact match falls to 8 %. This is **reward hacking**. The reward's own curve rises; the fault shows in a
-# second measure, exact match.
+# of 43 %, and exact match falls to 8 %. (Two of the four printed answers waste a guess: they name one number twice.)
+# This is **reward hacking**. Only a second measure, exact match, shows it.
 #
-# **The penalty holds the model at the reference, in hacking and in progress.** With it, exact match falls far less
-# under the lenient reward. But the strict reward with the same penalty leaves some hedging, too (table below). So a
-# penalty does not replace a right reward. In the player, take the steps yourself, with each reward.
+# **The penalty keeps the model near the reference, in hacking and in progress.** Under the lenient reward exact match
+# then hardly falls, but hedging still rises. With the strict reward, some hedging is left (table below). So a penalty
+# does not replace a right reward. In the player, take the steps yourself.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -800,16 +800,17 @@ for name, part in rows.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** All from *further demonstrations* on start from *answers*. They differ in data and rates, so the
-# table does not rank them.
+# **How to read it.** All from *further demonstrations* on start from *answers*. They differ in data and rates: the
+# table shows what each did here, not which is best.
 #
 # </div>
 #
-# Sampled, the answers are exact most often after the strict reward; greedy ones, after further demonstrations.
+# Here sampled answers are exact most often after the strict reward, and greedy ones after further demonstrations.
 #
 # - **Without the questions in the loss, answers are learned sooner.** Hedging is learned, too.
 # - **A judge's choices remove most of the hedging.** Rejected answers were not needed here.
-# - **A strict reward removes nearly all of it.** It makes the samples better, the greedy answers hardly.
+# - **A strict reward removes nearly all of it.** The samples get better. Greedy answers hardly do, and in our run
+#   they got worse.
 # - **A lenient reward teaches hedging.** Exact match fell while the reward rose.
 #
 # You can write each of these losses, and pack dialogues into a row.

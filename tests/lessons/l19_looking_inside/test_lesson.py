@@ -158,10 +158,11 @@ def test_four_more_models_agree_and_one_layer_does_not_learn_it():
 
 
 def test_only_the_keys_read_layer_0_above_the_random_baseline():
-    text = printed(SOURCE, "composition_scores(reads, values, unify, 4)")
+    text = printed(SOURCE, "composition_scores(*torch.randn")
     means = {role: numbers_after(text, f"{role:>7}: mean scores of the heads of layer 0") for role in induction.ROLES}
     assert after(text, "random matrices:") == pytest.approx(0.125, abs=0.002)
-    assert min(means["keys"]) > 0.15 > 0.125 > max(means["queries"] + means["values"])
+    highest = after(text, "highest in 500 draws")
+    assert min(means["keys"]) > 0.15 > highest > 0.125 > max(means["queries"] + means["values"])
     assert set(torch.tensor(means["keys"]).topk(2).indices.tolist()) == {1, 3}
 
 
