@@ -99,7 +99,7 @@
         inView.unobserve(target);
         const { pathname, hash } = target.querySelector("a");
         page(pathname).then((html) => {
-          target.append(Search.makeSearchSummary(html, terms, hash));
+          target.append(Search.makeSearchSummary(html, terms, hash) ?? "");
           highlighted.forEach((word) => _highlightText(target, word, "highlighted"));
         });
       }
