@@ -544,8 +544,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rows are the words that look. Weights averaged over 2,000 phrases and three runs. The losses are
-# those after 300 steps, of the three runs each; at 0, every output is the vector of the word asked for.
+# **How to read it.** Rows are the words that look. The weights are averaged over 2,000 phrases and three runs. The
+# losses are those after 300 steps, one for each run. At 0, every output is the vector of the word asked for.
 #
 # </div>
 #
@@ -555,7 +555,7 @@ plt.show()
 # draws the queries and keys of one run in the plane).
 
 # %% [markdown]
-# ## Matrices for such rules can be written by hand
+# ## Matrices for such questions can be written by hand
 #
 # **Two matrices act as one**, their product. With $x_i$ as a row, the score is
 #

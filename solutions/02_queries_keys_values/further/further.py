@@ -202,8 +202,8 @@ plt.show()
 # %% [markdown]
 # **How to read it.** The arrows are the directions of the queries of *empty* (solid) and *list* (dashed). Each grey
 # line is at a right angle to its arrow. Keys on the arrow's side have positive scores, which grow with the distance
-# from the line. For *empty* the nouns score highest, for *list* the verbs. The queries form two
-# groups, one for each question. The keys form three: nouns, verbs, and the words that no query asks for.
+# from the line. For *empty* the nouns score highest, for *list* the verbs. The queries form two groups, one for each
+# question. The keys form three: nouns, verbs, and the words that no query asks for.
 
 # %% [markdown]
 # ## The words of one phrase can ask those of another
