@@ -307,7 +307,7 @@ def test_collapse_takes_the_gradient_from_queries_and_keys_and_shortcuts_give_it
 
 
 def test_only_attention_and_a_network_together_return_the_distances_from_the_mean():
-    constant, attention = map(float, re.findall(r"0\.\d+", printed(SOURCE, "def four_layers")))
+    constant, attention = map(float, re.findall(r"0\.\d+", printed(SOURCE, "Attention misses the V")))
     network, both = map(float, re.findall(r"0\.\d+", printed(SOURCE, '"one network": []')))
     x = torch.randn(20_000, 8, 1, generator=torch.Generator().manual_seed(0))
     assert abs((x - x.mean(1, keepdim=True)).abs().var() - constant) < 0.01
@@ -448,13 +448,18 @@ def test_on_one_block_the_network_and_the_norms_pay_and_the_shortcut_does_not_sh
 
 
 def test_three_blocks_without_shortcuts_are_no_better_than_the_frequencies_of_bytes():
-    text = printed(SOURCE, "class Ablated(nn.Module)")
-    dead, without_norms = (
-        float(re.search(rf"without {piece}: (\S+) bits", text)[1]) for piece in ("shortcuts", "norms")
-    )
+    rows = re.findall(r"^(\w+) +(\d\.\d+) bits per byte", printed(SOURCE, "class Ablated(nn.Module)"), re.M)
+    left = {piece: float(bits) for piece, bits in rows}
+    assert list(left) == ["nothing", "shortcuts", "attention", "network", "norms"]
     result = recorded("ladder")["result"]
-    assert abs(dead - result["references"]["order 0"]) < 0.05
-    assert 0 < without_norms - fmean(result["bits"]["07_transformer_block"]) < 0.1
+    assert abs(left["nothing"] - fmean(result["bits"]["07_transformer_block"])) < 0.05
+    assert abs(left["shortcuts"] - result["references"]["order 0"]) < 0.05
+    assert abs(left["attention"] - result["references"]["order 1"]) < 0.05
+    assert 0 < left["norms"] - left["nothing"] < 0.1
+    assert 0.28 < left["network"] - left["nothing"] < 0.4, "a third of a bit"
+    four = recorded("ablations")["result"]["bits"]["long"]
+    assert abs(fmean(four["norms"]) - fmean(four["nothing"])) < 0.05
+    assert min(four["feed-forward"]) > max(four["nothing"]) + 0.3
 
 
 @pytest.mark.deep
