@@ -132,7 +132,9 @@ def test_the_hole_is_found_with_every_seed():
     assert all(at_the_end("hole", "hedged") > 0.7)
     before, hacked, held = measured("hacker = copy")
     assert hacked[0] < before[0] / 2 and hacked[3] > before[3] and held[0] > 2 * hacked[0]
-    assert abs(held[0] - before[0]) <= 3 and held[2] > before[2] + 5, "with the penalty exact match stays, hedging rises"
+    assert abs(held[0] - before[0]) <= 3 and held[2] > before[2] + 5, (
+        "with the penalty exact match stays, hedging rises"
+    )
     written = re.findall(r"^sum \d+: (\d+) or (\d+)$", printed(SOURCE, "hacker = copy"), flags=re.M)
     assert sum(first == second for first, second in written) == 2 and len(written) == 4
 
