@@ -473,6 +473,10 @@ UNSPOKEN = {
     (13, "https://github.com/PetrochukM/PyTorch-NLP/issues/2"),
     (14, "https://github.com/microsoft/LoRA/issues/34"),
     (15, "https://github.com/huggingface/transformers/pull/4826"),
+    (18, "https://github.com/huggingface/transformers/pull/43775"),
+    (18, "https://github.com/meta-pytorch/torchtune/pull/1961"),
+    (21, "https://github.com/triton-lang/triton/issues/2296"),
+    (21, "https://github.com/SafeAILab/EAGLE/issues/20"),
 }
 
 
