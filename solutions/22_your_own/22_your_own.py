@@ -71,12 +71,13 @@ def bits(log_p, targets=targets):
 
 def enter(name, log_p, tensors):
     """A row of the scoreboard; tensors: what the model's file holds."""
-    board[name] = f"{len(save(tensors)) / 1000:5,.0f} kB  {bits(log_p):.2f} bits per byte"
+    board[name] = f"{bits(log_p):13.2f} {len(save(tensors)) / 1000:5,.0f} kB"
 
 def show():
+    print(f"{'':24} bits per byte  file")
     for name, row in board.items():
-        print(f"{name:26} {row}")
-    print(f"{'xz, training part read':26} {xz:14.2f} bits per byte")
+        print(f"{name:24} {row}")
+    print(f"{'xz, training part read':24} {xz:13.2f}")
 
 read = torch.tensor(list(text.train))
 p = torch.bincount(read, minlength=256) + 0.1
