@@ -109,8 +109,8 @@ check.prediction("mutual", mutual)
 # ## With a query and a key for each word, *bank* and *muddy* prefer each other
 #
 # The published model [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) makes a query and a key
-# out of each word's vector, with two learned matrices. Here are its weights for the sentence, beside those of lesson
-# 1:
+# out of each word's vector, with two learned matrices. Here are the weights that the queries and keys of one of its
+# *heads* (lesson 4) give, beside those of lesson 1:
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy. Left, one vector for both roles: each word gives the most weight to itself, and the two words the also to each other. Right, head 7 with queries and keys: hardly anything on the diagonal. The darkest cells are bank to muddy and muddy to bank."}}
 x = sentence.word_vectors()                                  # (12, e) with e = 384
@@ -136,7 +136,7 @@ plt.show()
 # ## A soft dictionary always has an answer
 #
 # What are the values for? A Python dictionary keeps the three roles apart. If your query **equals** one of the keys,
-# you get the value of that key. Otherwise you get an error, even if the query is similar to a key:
+# you get the value of that key. Otherwise you get an error:
 
 # %% tags=["nbval-check-output"]
 kinds = ("article noun verb adverb verb article "
@@ -150,9 +150,9 @@ except KeyError as missing:
     print("shore: KeyError,", missing)
 
 # %% [markdown]
-# A shore is similar to a bank, so the answer for *bank* would be a good guess. A **soft dictionary** replaces *equal*
-# with *matching by degrees*. Query and keys are vectors, and the score $q \cdot k_j$ says how well they match. Softmax
-# turns the scores of the s keys into weights, and the answer is the weighted average of the values:
+# In a **soft dictionary** every key matches every query, more or less: query and keys are vectors, and the score $q
+# \cdot k_j$ says how well they match. Softmax turns the scores of the s keys into weights, and the answer is the
+# weighted average of the values:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
@@ -211,8 +211,10 @@ for word in ["bank", "muddy", "reach", "it"]:
     print(f"{word:>6}:", "  ".join(best))
 
 # %% [markdown]
-# **Keys are compared, and values are returned.** *Bank* asks for *muddy*, and gets *adjective*. *It* matches no key
-# well, and still gets an answer. Move the query, keys and values yourself:
+# **Keys are compared, and values are returned.** The Python dictionary returned *noun* for *bank*, because there each
+# word was its own key. Here *bank* has a query of its own, which matches the key of *muddy*: the answer is
+# *adjective*. The weights of *it* are spread over many keys, and it still gets an answer. Move the query, keys and
+# values yourself:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -497,8 +499,8 @@ check(SingleHeadAttention)
 # %% [markdown]
 # ## Noun and verb can prefer each other with two matrices, not with one
 #
-# Does training find matrices with which two words prefer each other? We draw phrases of article, adjective, noun and
-# verb at random from short lists. Every word has a question:
+# Does training find matrices with which two words prefer each other? We draw phrases such as *every empty list
+# contains* (article, adjective, noun, verb) at random from short lists. Every word has a question:
 #
 # - the article and the adjective ask for the **noun**;
 # - the noun asks for the **verb**;
@@ -563,8 +565,8 @@ plt.show()
 #
 # The product $M = W_q W_k^\top$ has shape (e, e). It may be any matrix of rank d or less. In lesson 1, $M$ was the
 # identity. With one matrix $W$ for both roles, $M = W W^\top$ is symmetric, and every word's score with itself is
-# $\lVert x_i W\rVert^2$. The second fact, not the symmetry, kept noun and verb apart. With two matrices neither need
-# hold.
+# $\lVert x_i W\rVert^2$. The squares, not the symmetry, kept noun and verb apart: because of them, no two words score
+# higher with each other than both do with themselves. With two matrices neither need hold.
 #
 # Now let every component of a word's vector be 0 or 1. The word *has feature f* if component f is 1. Entry [f, g] of
 # $M$ is added to the score when the word that asks has feature f and the word that is asked has feature g.

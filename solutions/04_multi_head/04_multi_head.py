@@ -11,14 +11,15 @@
 #
 # **One row of weights has to answer three questions.** In *mary gave roses to susan*, a reader of *gave* asks who
 # gave, what was given, and who received it. But in the attention of the last two lessons, *gave* has one query, one
-# row of weights and one average. Is one row enough? You give *gave* three rows, and compare. On the way you meet a
-# model that answers every question right and contains a bug, and write the test that finds it.
+# row of weights and one average. Is one row enough? You give *gave* three rows, and count how many questions it
+# answers with one and with three. On the way you meet a model that answers every question right and contains a bug,
+# and write the test that finds it.
 #
 # | | |
 # |---|---|
 # | **You will build** | multi-head attention without a loop over the heads, and a test that catches a wrong merge |
 # | **You need** | queries, keys and values ([lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb)), and why scores are divided by $\sqrt d$ ([lesson 3](../03_scaling/03_scaling.ipynb)) |
-# | **It takes** | about 90 minutes: five exercises, one of them with a bug to fix, and two predictions; 19 points |
+# | **It takes** | about 95 minutes: five exercises, one of them with a bug to fix, and two predictions; 19 points |
 # | **It computes** | in about a minute in all, without a GPU; the training in the section *Your model so far* can be stopped early |
 #
 # In this lesson b is the number of sentences, t the number of positions, and e the width of the model. **h** is new,
@@ -457,17 +458,17 @@ check.prediction("one_head_reads", one_head_reads)
 # **Three rows answer all three questions from each of ten starts; one row does not.** In four of its ten runs, the
 # model with one head does no better than a guess on the giver, the receiver or both.
 #
-# **In run 4, one row blurs what several keep apart.** With one head, the row of *gave* spreads its weight evenly over
-# giver, thing and receiver. With three, each row looks mostly at one of them. Two are enough in this run: giver and
-# receiver, both names, have a row each, and the thing shares the giver's. Nothing in the design assigns a question to
-# a head, and other runs divide them in other ways. ([Measured further](../../site/further.md#lesson-4) has their
-# rows, and runs with more steps.)
+# **In run 4, one row blurs what several keep apart.** With one head, the row of *gave* spreads its weight nearly
+# evenly over giver, thing and receiver, so only small differences can tell the two names apart. With three, each row
+# looks mostly at one of them. Two are enough in this run: giver and receiver, both names, have a row each, and the
+# thing shares the giver's. Nothing in the design assigns a question to a head, and other runs divide them in other
+# ways. ([Measured further](../../site/further.md#lesson-4) has their rows, and runs with more steps.)
 
 # %% [markdown]
 # ## A map shows where a head looks, not what it looks for
 #
-# In the sentences of the `Reader`, role and place are the same: *the receiver* and *the last word* give one map. In
-# real sentences they come apart. The published model
+# In the sentences of the `Reader`, the receiver is always the last word, so a map cannot tell which of the two a head
+# looks for. Real sentences can. The published model
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) has 6 layers with 12 heads each
 # ([lesson 14](../14_bert/14_bert.ipynb) loads it). Your `split_heads` cuts apart the queries and keys of its first
 # layer for the sentence of lessons 1 to 3. Position vectors are left out until lesson 6.
@@ -487,8 +488,9 @@ plt.show()
 #
 # </div>
 #
-# In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks at
-# both. And in head 4 *bank* looks at *muddy*, the word that says which bank is meant.
+# In head 2 almost every word looks at *bank*. In head 8 several words look at themselves, and each *the* looks
+# equally at itself and at the other *the*. And in head 4 *bank* looks at *muddy*, the word that says which bank is
+# meant.
 #
 # Does a head know what a word means? Run the whole model, positions included. Of its 72 heads we chose the one in
 # which *it* gives *animal* the most weight in the first sentence below, so that sentence alone proves nothing. In two
@@ -683,8 +685,8 @@ check(is_right_merge)
 # %% [markdown]
 # ## Your model so far
 #
-# **Four heads of width 16 save your language model about half a bit per byte.** The cell takes up to half a minute on
-# one core; the stop button ends it early.
+# **Four heads save your language model about half a bit per byte.** They have width 16 and replace one head of width
+# 64. The cell takes up to half a minute on one core; the stop button ends it early.
 
 # %% mystnb={"image": {"alt": "A scoreboard of five models over bits per byte. From the bottom: the plain average at 4.4, bare self-attention at 3.5, on the line of order 1, then queries, keys and values and scaled scores, both at 3.3, and far to the left of them four heads, between 2.8 and 2.9."}}
 from helpers.ladder import ByteModel, Heads, Ladder
@@ -703,8 +705,9 @@ ladder.show()
 #
 # </div>
 #
-# The mean of our runs falls from 3.33 to 2.85 [bits per byte](../../site/glossary.md#bits-per-byte). One head with
-# `unify` gains nothing, in one run ([Measured further](../../site/further.md#lesson-4)).
+# The mean of our runs falls from 3.33 to 2.85 [bits per byte](../../site/glossary.md#bits-per-byte). The new layer
+# `unify` is not the reason: one head of width 64 with it does no better than lesson 3's model, in one run ([Measured
+# further](../../site/further.md#lesson-4)).
 
 # %% [markdown]
 # ## What you can do now

@@ -131,12 +131,12 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # differences by a larger factor than the block before ([Dong, Cordonnier and Loukas,
 # 2021](https://arxiv.org/abs/2103.03404)).
 #
-# Such a stack can hardly learn where to look: queries and keys get almost no gradient ([Noci et al.,
-# 2022](https://arxiv.org/abs/2206.03126); [Measured further](../../site/further.md#lesson-7)). Does the gradient reach
-# the lower layers at all?
+# When all positions hold the same vector, it does not matter where one looks, so queries and keys get almost no
+# gradient ([Noci et al., 2022](https://arxiv.org/abs/2206.03126); [Measured
+# further](../../site/further.md#lesson-7)). Does the gradient reach the lower layers at all?
 
 # %% [markdown]
-# ## It also makes the gradient fade
+# ## In this tower the gradient fades, too
 #
 # Let the task be to output the sequence **backwards**. The tower is permutation equivariant (lesson 6) and cannot
 # learn it, but all we want is its gradients. The loss is the mean over rows (sequences), positions i, components a:
@@ -213,7 +213,7 @@ check(gradient_by_depth)
 # **Prediction · `larger_weights`** &nbsp; 1 minute · no points
 #
 # In every block, make `to_values` and `unify` $\sqrt 3$ times as large. Their entries then have variance 1/e, and on
-# average they leave a vector as long as it is. Which of the two faults does this cure?
+# average they leave a vector as long as it is. What does this cure?
 #
 # - **A.** The fading gradient. The positions still become equal.
 # - **B.** The equal positions. The gradient still fades.
@@ -473,7 +473,7 @@ draw_by_depth(towers, {"size": "The vectors grow",
 # **Double the matrices and the vectors explode**, to more than 10⁸ after 24 blocks. The positions become nearly
 # equal again, too.
 #
-# ## Cure 3: a norm gives all vectors one size
+# ## Cure 3: every layer reads vectors of one size
 #
 # **[Layer normalisation](../../site/glossary.md#layer-normalisation)** ([Ba, Kiros and Hinton, 2016, section
 # 3](https://arxiv.org/abs/1607.06450)) shifts each vector $v$ of width e to mean 0 and divides it by its standard
@@ -571,11 +571,11 @@ torch.manual_seed(1)
 normed = enlarge(Tower(normed_pair() for _ in range(24)), 2)
 draw_by_depth({"without norms": towers["matrices twice as large"], "with norms": normed},
               {"size": "Norms keep the size in bounds",
-               "difference": "Norms keep positions apart"})
+               "difference": "Before each layer, they keep positions apart"})
 
 # %% [markdown]
-# **With norms, the vectors grow to a size of about 7 only, and the positions stay apart** ([Measured
-# further](../../site/further.md#lesson-7) tests why).
+# **With a norm before every layer, the vectors grow to a size of about 7 only, and the positions stay apart**
+# ([Measured further](../../site/further.md#lesson-7) tests why).
 #
 # ## A block is two layers, each with a shortcut and a norm
 #
@@ -862,7 +862,7 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 # %% [markdown]
 # ## A piece is worth what is lost without it
 #
-# Take a piece away, leave the rest as it is, and measure again: this is an **ablation**. You design the tool and
+# Take a piece away, train what is left from the start, and measure: this is an **ablation**. You design the tool and
 # use it twice, in a tower before training and in your language model.
 
 # %% [markdown]
@@ -995,7 +995,8 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # %% [markdown]
 # **Numbers can look healthy in a dead model.** Without shortcuts, every vector has size 1, and block 0 gets about a
 # quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. A norm treats one
-# vector at a time; it cannot separate vectors that averaging has made equal.
+# vector at a time; it cannot separate vectors that averaging has made equal. The whole post-norm block makes them
+# alike, too, only later; with the norms before the layers they stay apart (cure 3).
 #
 # **With matrices as large as these, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors
 # explode (fault 3). Does the same hold in a trained language model?
@@ -1025,7 +1026,7 @@ ladder.show()
 #
 # </div>
 #
-# Now take each piece out of all three blocks, with your own tool:
+# Now train the stack again without each piece, taken out of all three blocks with your own tool:
 
 # %%
 class Ablated(nn.Module):
@@ -1060,9 +1061,10 @@ for piece, bits in lost.items():
 #
 # </div>
 #
-# **Without shortcuts, three blocks learn nothing from the context**: their score is that of *order 0*, a table of how
-# frequent each byte is. **Without attention, they see only the last byte**, and reach order 1. Without the network
-# they lose a third of a bit. **Without norms they lose less than a tenth**, and the four recorded blocks nothing.
+# **Without shortcuts, three blocks learn nothing from the context**: their score is that of *order 0*, the best that
+# a model can do if it predicts the same at every position. **Without attention, they see only the last byte**, and
+# reach order 1. Without the network they lose a third of a bit. **Without norms they lose less than a tenth**, and
+# the four recorded blocks nothing.
 #
 # In a single block, norms are worth half a bit ([Measured further](../../site/further.md#lesson-7)). **What a piece is
 # worth depends on the model around it.**
@@ -1072,9 +1074,9 @@ for piece, bits in lost.items():
 #
 # **What is each piece of the block for, and what is it worth in a trained model?**
 #
-# | piece | what it is for | the trained stack without it |
+# | piece | what it is for | a stack that is trained without it |
 # |---|---|---|
-# | shortcuts | they keep the positions apart and pass the gradient on, in a deep stack | learns nothing from the context |
+# | shortcuts | they pass the gradient on and, with norms before the layers, keep the positions apart | learns nothing from the context |
 # | attention | it alone mixes positions | sees one byte |
 # | network | it computes what averages cannot | is clearly worse |
 # | norms | they keep vectors from exploding, where matrices are large | is hardly worse |

@@ -736,8 +736,8 @@ print(f"the table of order 4:        {by_table[:len(part) - 1].mean():.3f} bits 
 #
 # ## The table is better at what it has counted, the transformer at what is new
 #
-# On which bytes is each of the two better? Slide the window by 16 bytes, count its last 16 predictions, and compare
-# byte by byte:
+# On which bytes is each of the two better? Sliding by one byte would take too long for the whole text. Slide by 16,
+# count the last 16 predictions, and compare byte by byte:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, in two colours. Blue, where the transformer needs fewer bits than the table: most square brackets, a 3, colons, a question mark, some capitals and first letters. Orange, where the table needs fewer: many letters in the middle and at the end of words, most of them light, and the A and Q of FAQ. Most spaces are almost white."}}
 by_model = window_bits(model, held_out, context, 16)[:, -16:].flatten()
@@ -746,7 +746,7 @@ by_order_4 = by_table[begin - 1:][:len(by_model)]
 passage = slice(1064 - begin, 1548 - begin)
 plots.surprise(bytes(held_out[begin:][passage].tolist()), (by_order_4 - by_model)[passage],
                across=44, darkest=8, label="bits that the transformer saves",
-               title="The transformer wins on rare signs, the table inside words")
+               title="Where each of the two needs fewer bits")
 plt.show()
 places = range(cut + begin, cut + begin + len(by_model))
 counts = torch.tensor([tables[4].get(text[i - 4:i], {}).get(text[i], 0) for i in places])
@@ -758,14 +758,14 @@ for name, these in {"counted": counts > 0, "new": counts == 0}.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Blue: the transformer needed fewer bits; orange: the table of order 4 did; ¶ is the end of a
-# line. The passage has more signs than most. Below it, the whole held-out part: a byte is *counted* if it followed
-# the same four bytes in the training part, and *new* if it never did.
+# line. The passage has more punctuation than most. Below it, means over the held-out part: a byte is *counted* if it
+# followed the same four bytes in the training part, and *new* if it never did.
 #
 # </div>
 #
 # **On bytes that it has counted, the table is ahead by 0.5 bits; on new ones, the transformer is ahead by 2 bits.**
-# For a new byte the table has only its shorter stretches. Counted bytes are six times as many as new ones, so the
-# table is ahead on the whole text.
+# For a new byte the table has only its shorter stretches. There are six counted bytes for each new one, so the table
+# is ahead on the whole text. (Which kind a byte is, one knows only afterwards.)
 #
 # ## When does a transformer beat a table?
 #
@@ -790,8 +790,8 @@ ladder.show()
 #
 # </div>
 #
-# From lesson 1 to this rung, 3.53 bits have become 2.17. Which tables does a transformer beat, after how much
-# reading?
+# From lesson 1 to this rung, 3.53 bits have become 2.17. The table of four bytes is still ahead. Which tables does a
+# transformer beat, after how much reading?
 
 # %%
 rows = [(step * 16, bits, "e = 96, one run") for step, bits in looks
@@ -814,15 +814,15 @@ for windows, bits, which in rows:
 #
 # </div>
 #
-# **The more it reads, the more tables the transformer beats, and after ten readings all of them.** The last two rows
-# differ only in the windows of a step, so the transformer that read twice as much also computed twice as much.
+# **After five readings a narrower transformer is ahead of order 3; after ten, ahead of every table.** The last two
+# rows differ only in the windows of a step, so the transformer that read twice as much also computed twice as much.
 #
-# The verdict depends on the text, too. On Wikipedia every transformer that we trained was ahead of the best table. On
-# Jane Austen's novels, of which 800 steps read only a fifth, the table was far ahead ([Measured
+# On other texts the verdict can differ. On Wikipedia every transformer that we trained was ahead of the best table.
+# On Jane Austen's novels, of which 800 steps read only a fifth, the table was far ahead ([Measured
 # further](../../site/further.md#lesson-9)).
 #
-# **So a transformer guesses better than a table where the text is new, and on the whole manual once it has read
-# enough.** Lesson 10 builds a transformer that reads one text and writes another.
+# **On the manual, the transformer guesses better where the next byte never followed the last four; over all bytes,
+# only after about ten readings.** Lesson 10 builds a transformer that reads one text and writes another.
 
 # %% [markdown]
 # ## What you can do now
