@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, the stack, and a function that takes a block apart |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
+# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
 # | **It computes** | for seconds a cell, longer in the last trainings; you may stop the longer ones |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads. The masked
@@ -571,7 +571,7 @@ torch.manual_seed(1)
 normed = enlarge(Tower(normed_pair() for _ in range(24)), 2)
 draw_by_depth({"without norms": towers["matrices twice as large"], "with norms": normed},
               {"size": "Norms keep the size in bounds",
-               "difference": "Before each layer, they keep positions apart"})
+               "difference": "They keep positions apart"})
 
 # %% [markdown]
 # **With a norm before every layer, the vectors grow to a size of about 7 only, and the positions stay apart**
@@ -996,10 +996,10 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # **Numbers can look healthy in a dead model.** Without shortcuts, every vector has size 1, and block 0 gets about a
 # quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. A norm treats one
 # vector at a time; it cannot separate vectors that averaging has made equal. The whole post-norm block makes them
-# alike, too, only later; with the norms before the layers they stay apart (cure 3).
+# alike, too, only later.
 #
 # **With matrices as large as these, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors
-# explode (fault 3). Does the same hold in a trained language model?
+# explode (fault 3).
 
 # %% [markdown]
 # ## Your model so far
