@@ -334,7 +334,8 @@ def test_the_box_grows_with_its_text_and_the_arcs_come_next(browser, address, wi
     assert browser.evaluate(box.format("scrollHeight")) == browser.evaluate(box.format("clientHeight"))
     write(browser, "\n" * 60)
     assert browser.evaluate(box.format("offsetHeight")) < 4 * short
-    browser.click(CLEAR)
+    browser.focus(CLEAR)  # by key: what the model draws meanwhile moves the button under a pointer
+    browser.press("Enter")
     browser.wait_for(f"{box.format('offsetHeight')} === {short}")
     assert browser.evaluate("document.querySelector('.live .text').nextElementSibling.className") == "tokens"
 
