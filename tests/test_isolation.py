@@ -18,7 +18,7 @@ from helpers.checking.run import answers, isolation
 from helpers.checking.run.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, RAISED
 from helpers.checking.run.isolation import NothingDefined, run_alone, run_watched
 from helpers.exercises import lesson_names, load_lesson
-from helpers.notebooks import SETUP, as_solved, sources_of
+from helpers.notebooks import SETUP, as_solved, grade_id, sources_of
 
 LESSON = load_lesson(FIRST)
 RAW, SOFTMAX = LESSON["raw_weights"], LESSON["row_softmax"]
@@ -55,9 +55,11 @@ def one(exercise=RAW, own=RIGHT_ANSWER):
 def test_the_solutions_of_a_lesson_are_right_one_by_one(name):
     (source,) = sources([name])
     lesson, key = source.lesson, load_key(source.lesson, shipped_path(name), "")
-    cells = [as_solved(cell.source) for cell in source.cells_as_written() if cell.cell_type == "code"]
+    cells = {grade_id(cell) or n: cell for n, cell in enumerate(source.cells_as_written()) if cell.cell_type == "code"}
     for exercise in lesson:
-        others = cells if exercise.open_task else []  # an open task may lean on what else the lesson defines
+        around = [cell for name, cell in cells.items() if name not in (SETUP, exercise.name)]
+        # an open task may lean on what else its lesson defines
+        others = [as_solved(cell.source) for cell in around if exercise.open_task]
         program = sliced(exercise, solved(name)[exercise.name], *others, lesson=lesson)
         answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         assert judge(exercise, answer, key[exercise.name]).state == RIGHT and stopped == ""
