@@ -93,11 +93,8 @@ def fit(weights, loss_of_batch, steps, rate=3e-3):
         schedule.step()
 
 
-def three_trainings(seed):
-    """Shares found among 200 by a model taught in three ways, by the name of the way."""
-    chance = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(twos), generator=chance)
-    tested, learned = order[:100], order[100:]
+def taught_hidden_words(seed, learned, chance):
+    """The lesson's BERT of numerals after learning hidden words, and its random start."""
     torch.manual_seed(seed)
     fresh = Bert(BertConfig(n=len(speller), t_max=48, e=64, h=4, depth=2))
     read = copy.deepcopy(fresh)
@@ -110,6 +107,15 @@ def three_trainings(seed):
         return bert.masked_loss(head(read.hidden(inputs, None, ids != speller.pad)[-1]), targets)
 
     fit([*read.parameters(), *head.parameters()], hidden_words, 300)
+    return read, fresh
+
+
+def three_trainings(seed):
+    """Shares found among 200 by a model taught in three ways, by the name of the way."""
+    chance = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(twos), generator=chance)
+    tested, learned = order[:100], order[100:]
+    read, fresh = taught_hidden_words(seed, learned, chance)
     shares = {}
     for name, start, hard in (
         ("hidden words, then random batches", read, False),
@@ -170,29 +176,12 @@ tested, learned = order[:100], order[100:]
 labels = {name: torch.tensor([0, 1]).repeat(len(rows)) for name, rows in (("learned", learned), ("tested", tested))}
 
 
-def hidden_words_again():
-    """The lesson's BERT of numerals, and its random start."""
-    torch.manual_seed(0)
-    fresh = Bert(BertConfig(n=len(speller), t_max=48, e=64, h=4, depth=2))
-    read = copy.deepcopy(fresh)
-    head, chance = WordHead(read), torch.Generator().manual_seed(0)
-
-    def hidden_words():
-        rows = learned[torch.randint(len(learned), (16,), generator=chance)]
-        ids = torch.cat([english[rows].flatten(0, 1), german[rows].flatten(0, 1)])
-        inputs, targets = bert.corrupt(ids, speller.special(ids), speller.mask, len(speller), chance)
-        return bert.masked_loss(head(read.hidden(inputs, None, ids != speller.pad)[-1]), targets)
-
-    fit([*read.parameters(), *head.parameters()], hidden_words, 300)
-    return read, fresh
-
-
 def share_right(classifier, vectors, label):
     with torch.no_grad():
         return (classifier(vectors).argmax(dim=1) == label).float().mean().item()
 
 
-read, fresh = hidden_words_again()
+read, fresh = taught_hidden_words(0, learned, torch.Generator().manual_seed(0))
 with torch.no_grad():
     known, new = (text_vectors(read, english[rows].flatten(0, 1)) for rows in (learned, tested))
 scaled = [(x - known.mean(dim=0)) / known.std(dim=0) for x in (known, new)]

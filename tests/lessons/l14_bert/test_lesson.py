@@ -176,7 +176,7 @@ def test_lora_comes_close_to_all_weights_and_a_classifier_alone_does_not_in_as_m
 
 
 def test_the_classifier_trained_to_the_end_is_as_good_as_lora():
-    told = further_printed("def hidden_words_again")
+    told = further_printed("def share_right")
     shares = [float(share) for share in re.findall(r"([\d.]+)% right of 200", told)]
     assert shares == [94.5, 98.0, 100.0]
 
