@@ -9,20 +9,24 @@
 #
 # *Open a published model*
 #
-# > Mr. Darcy was much more pressing. He was in the first place, to look forward, and while he had so much danger of her
-# > friend's conduct; but he could not press to the bitterness in her thoughts than the happiest.
+# > *if not* one of the future, and only scruples with some sight of it. "I do not know how to do all, and perhaps I do
+# > not know what to do."
 #
-# The first two words were given; a program wrote the rest. It had opened a folder of four files: two say how to cut
-# a text into tokens, one says how large the model is, and one holds the weights. None of them is a program. **What
-# do you have to write so that such a folder continues a text, and how do you know that you have written it right?**
+# > `if not None: _reset_allocated_shim = True`
 #
-# You write this program, compare it with another one, make it faster, and find heads that it needs.
+# The words *if not* were given; one program, run in a cell below, wrote the rest of both texts. Each time it opened
+# another folder of four files: two say how to cut a text into tokens, one says how large the model is, and one holds
+# the weights. None of them is a program. **What do you have to write so that such a folder continues a text, how do
+# you know that you have written it right, and how do you write it faster without changing a token?**
+#
+# You write this program, compare it with another one, and make it faster. Then you use it to find heads that the
+# model needs.
 #
 # | | |
 # |---|---|
 # | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you fix a converter |
 # | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
-# | **It takes** | about 115 minutes: seven exercises, 22 points, and two predictions |
+# | **It takes** | about 105 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s that come with the course; also the smallest published one, if you have a network and half a gigabyte to spare |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width
@@ -33,7 +37,6 @@ import json
 import math
 import random
 import textwrap
-import time
 
 import matplotlib.pyplot as plt
 import torch
@@ -68,58 +71,18 @@ from helpers.players import show_player
 show_player("pocket")
 
 # %% [markdown]
-# ## The folder decides what the program writes
-#
-# The course includes two folders, the **pocket models**. One model was trained on the source of Python's standard
-# library. The other started from the trained blocks of the first and was then trained on six novels by Jane Austen.
-# One program opens both and reads the same two words:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of horizontal bars: the eight most probable next tokens after the same words, if not, with each folder. With the English folder, to comes first, then a comma and in. With the Python folder, in comes first, then None."}}
-folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
-PROMPT = "if not"
-
-def finished(name):
-    """A finished model and the tokenizer of a folder, for now."""
-    return (finished_gpt2.load(folders[name], device()),
-            Tokenizer.from_folder(folders[name]))
-
-english, english_tokenizer = finished("pocket_english")
-pocket, tokenizer = finished("pocket_python")
-
-def ids_of(text, tokenizer=tokenizer):
-    return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
-
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.1))
-for ax, name, model, cutter in zip(axes, folders, [english, pocket],
-                                   [english_tokenizer, tokenizer]):
-    chances = model(ids_of(PROMPT, cutter))[0, -1].softmax(dim=-1)    # (n,)
-    best = chances.topk(8)
-    names = [cutter.token(i) for i in best.indices]
-    plots.bars({f"{PROMPT} ▁, {name}": best.values}, names, "probability", "next token",
-               axes=[ax])
-    ax.set(xlim=(0, 0.4), xticks=[0, 0.2, 0.4], xticklabels=["0", "0.2", "0.4"])
-axes[1].set_ylabel("")
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **One program, one text, two folders.** The eight most probable next tokens after *if not*. "·" is a space.
-#
-# </div>
-#
-# Likeliest is *to* with the English folder, and *in*, then *None*, with the Python folder. This program was given.
-# What has to be in yours?
-#
 # ## One file of the folder holds the sizes
 #
 # OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)),
 # trained on [WebText](../../site/glossary.md#webtext), the text of web pages that Reddit users had linked to
 # (section 2.1). The smallest is the folder [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on
-# the Hugging Face Hub. The pocket models have the same files. Their `config.json` says:
+# the Hugging Face Hub. The course includes two small folders with the same files, the **pocket models**. One model was
+# trained on the source of Python's standard library. The other started from the trained blocks of the first and was
+# then trained on six novels by Jane Austen. The Python folder's `config.json` says:
 
 # %%
+folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
 folder = folders["pocket_python"]
 settings = json.loads((folder / "config.json").read_text())
 for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
@@ -135,15 +98,16 @@ plots.diagrams.gpt2_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# The arrows carry the shape of the data. The orange table of tokens is used twice, the second time for the logits,
-# one for each possible next token.
+# **The orange table of tokens is used twice,** the second time for the logits, one for each possible next token. The
+# labels on the arrows are shapes. Of the table of positions the first t rows are added.
 #
 # </div>
 #
-# ## The block is lesson 9's, with GELU and biases
+# ## The block is lesson 9's, with GELU and more biases
 #
-# GPT-2 is built like the model of lesson 9. Four things are new: biases in the projections,
-# [GELU](../../site/glossary.md#gelu) instead of ReLU, one table for input and output, and tokens instead of bytes.
+# GPT-2 is built like the model of lesson 9. Four things are new: biases in the layer for queries, keys and values,
+# [GELU](../../site/glossary.md#gelu) instead of ReLU, one table for input and output, without a bias, and tokens
+# instead of bytes.
 #
 # **Conv1D.** GPT-2's linear layers were published as convolutions of width 1. Their weight is (n_in, n_out), and
 # they compute x @ w + bias; `nn.Linear` stores the transpose. The layer is given, as `Conv1D(n_in, n_out)`.
@@ -232,8 +196,7 @@ check(GPT2Block)
 # GPT-2 has no separate matrix for the logits. It uses the **table of tokens once more**: the logit of token j is
 # the dot product of the final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of
 # shape (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and
-# Wolf, 2017](https://aclanthology.org/E17-2025/)). At the very end stands the dot product of lesson 1: which token
-# is this vector most similar to?
+# Wolf, 2017](https://aclanthology.org/E17-2025/)). The logits are lesson 1's dot products, one for each token.
 
 # %% [markdown]
 # <div class="card">
@@ -389,13 +352,18 @@ def opened(folder, block=GPT2Block, say=None):
     model.t_max = config.t_max
     return model.to(device()).eval(), Tokenizer.from_folder(folder)
 
-mine, _ = opened(folders["pocket_python"], say=print)
-my_english, _ = opened(folders["pocket_english"], say=print)
+mine, tokenizer = opened(folders["pocket_python"], say=print)
+my_english, english_tokenizer = opened(folders["pocket_english"], say=print)
 
 # %% [markdown]
 # Lesson 9's `generate` needs of a model only its logits and the length of its window:
 
 # %%
+PROMPT = "if not"
+
+def ids_of(text, tokenizer):
+    return torch.tensor([tokenizer.encode(text)], device=device())    # (1, t)
+
 def written(model, tokenizer, prompt, seed, count=80):
     """The prompt, and `count` more tokens, drawn at temperature 0.8 with top-p 0.9."""
     chance = torch.Generator(device()).manual_seed(seed)
@@ -410,12 +378,11 @@ print(f"--- pocket_python\n{written(mine, tokenizer, PROMPT, seed=1)}")
 # %% [markdown]
 # **Program, prompt and seed are the same, and only the folder differs.** One text reads like a novel without a plot,
 # the other like a class without a use. No tensor was missing or left over. Is the program right, then?
-
-# %% [markdown]
+#
 # ## Weights can fit and still be wrong
 #
-# Most programs have no Conv1D. They use nn.Linear and transpose the weights on loading. The next cell does that for
-# a whole file. A model loads the result without an error, yet one matrix in each block is wrong.
+# Some programs, such as minGPT, have no Conv1D: they use nn.Linear and transpose the weights on loading. The next
+# function does that for a whole file. Its result loads without an error and is wrong in one matrix per block.
 
 # %% [markdown]
 # <div class="card">
@@ -473,15 +440,16 @@ check(for_linear)
 #
 # If a load without an error does not show that a model is right, what does?
 #
-# ## A comparison at every stage shows where an error begins
+# ## The loss misses errors that a comparison by stages locates
 #
-# You compare its numbers with those of another program, here Hugging Face's
-# [`transformers`](https://huggingface.co/docs/transformers). Its results were **recorded**: it loaded the Python
-# folder and read one sentence, and the vectors of each stage were written to a file. **Hooks**, functions that
+# Two tests are possible. The first is the **loss** on the beginnings of 16 modules that the Python model was not
+# trained on. The second is a **comparison at every stage** with another program, Hugging Face's
+# [`transformers`](https://huggingface.co/docs/transformers). Its results were recorded: it loaded the Python folder
+# and read three lines of code, and the vectors after each stage were written to a file. **Hooks**, functions that
 # PyTorch calls whenever a layer is called, collect the vectors of your model.
 #
-# Three more models have one change each: the exact GELU, transposed matrices `unify`, and positions that start at
-# 1.
+# Both tests are given your model, and seven finished ones with one error each. None of the errors raises an
+# exception.
 
 # %%
 @torch.no_grad()
@@ -496,93 +464,20 @@ def stages(model, ids):
         hook.remove()
     return [stage.float().cpu() for stage in found]
 
+# %% tags=["hide-input"]
 def exact_gelu(model):
     for each in model.blocks:
         layers = each.feed_forward
         each.feed_forward = nn.Sequential(layers.widen, nn.GELU(), layers.narrow)
 
 @torch.no_grad()
-def transposed(model):
-    for each in model.blocks:
-        each.attention.unify.weight.copy_(each.attention.unify.weight.T.clone())
-
-@torch.no_grad()
 def from_one(model):
     model.positions.weight.copy_(model.positions.weight.roll(-1, dims=0))
 
-def changed(change):
-    """The finished pocket model with one thing changed."""
-    model = finished_gpt2.load(folder, device())
-    change(model)
-    return model
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage of the model, logarithmic. Yours is nothing at the embedding and between one millionth and one ten-thousandth after it. With the exact GELU the difference is a few hundred times as large from block 0 on. With transposed unify matrices, and with positions that start at 1, it is of the size of the numbers themselves."}}
-known = reference(folder)
-models = {"yours": mine, "exact GELU": changed(exact_gelu),
-          "unify transposed": changed(transposed), "positions from 1": changed(from_one)}
-names = ["embed", *(f"block {k}" for k in range(len(pocket.blocks))), "norm", "logits"]
-lines = {}
-for name, model in models.items():
-    pairs = zip(stages(model, known.ids.to(device())), known.stages)
-    apart = [max((a - b).abs().max().item(), 1e-9) for a, b in pairs]
-    lines[name] = (range(len(names)), apart)
-figure, ax = plt.subplots(figsize=(6, 3.8))
-plots.curves(lines, "", "largest difference", log="y", ax=ax)
-ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
-ax.set_ylim(1e-10, 1e5)    # room for the legend
-ax.legend(ncols=2, loc="upper left")
-plt.show()
-print(known.told)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference (a
-# mark at 10⁻⁹ means none). Yours is of the size of rounding in 32-bit arithmetic: the largest components in the
-# later blocks are in the hundreds. None of the other three raises an exception.
-#
-# </div>
-#
-# **The first stage at which a line leaves yours is where the error is.** Positions that start at 1 are wrong from
-# the embeddings on; with transposed matrices or the exact GELU, block 0 is the first that differs. Would the loss
-# alone have shown these errors?
-#
-# ## The loss does not show every error
-#
-# Six models, each with one error, read the beginnings of 16 modules that the Python model was not trained on. For
-# comparison, a GPT-2 with fresh weights gives all n tokens nearly the same probability, so its loss is close to ln n.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `dearest_error`** &nbsp; 1 minute · no points
-#
-# Which one raises the loss on held-out text the most?
-#
-# - **A.** The scores are not divided by √d.
-# - **B.** There is no causal mask.
-# - **C.** The matrices after the heads, `unify`, are transposed.
-# - **D.** The norm before the logits is left out.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "dearest_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-dearest_error = "D"
-### STUDENT GETS
-# dearest_error = ...    # "A", "B", "C" or "D"
-### END SOLUTION
-
-# %%
-t_max = pocket.config.t_max
-starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
-          for name, text in stdlib_sources().items() if is_held_out(name)]
-held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], device=device())
-
 @torch.no_grad()
-def on_held_out(model):
-    """The loss in nats per token over all the held-out windows."""
-    logits = model(held_out[:, :-1]).transpose(1, 2)    # (b, n, t)
-    return F.cross_entropy(logits, held_out[:, 1:]).item()
+def transposed(blocks):
+    for each in blocks:
+        each.attention.unify.weight.copy_(each.attention.unify.weight.T.clone())
 
 class OtherAttention(nn.Module):
     """The attention of a block, with its scaling and its mask left in or out."""
@@ -607,28 +502,101 @@ def attention_with(scale, causal):
 def no_final_norm(model):
     model.norm = nn.Identity()
 
-print(f"{len(held_out)} windows of {t_max} tokens; ln n = {math.log(pocket.config.n):.2f}")
-torch.manual_seed(0)
-fresh = finished_gpt2.GPT2(pocket.config).to(device()).eval()
-print(f"{'fresh weights':>18}: {on_held_out(fresh):8.3f} nats per token")
-errors = {"as published": lambda model: None, "exact GELU": exact_gelu,
-          "positions from 1": from_one,
+errors = {"exact GELU": exact_gelu, "positions from 1": from_one,
           "not scaled": attention_with(scale=False, causal=True),
           "no mask": attention_with(scale=True, causal=False),
-          "unify transposed": transposed, "no final norm": no_final_norm}
-for name, change in errors.items():
-    print(f"{name:>18}: {on_held_out(changed(change)):8.3f} nats per token")
+          "unify transposed": lambda model: transposed(model.blocks),
+          "block 2 transposed": lambda model: transposed(model.blocks[2:3]),
+          "no final norm": no_final_norm}
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `dearest_error`** &nbsp; 1 minute · no points
+#
+# Which one raises the loss on held-out text the most?
+#
+# - **A.** The scores are not divided by √d.
+# - **B.** There is no causal mask.
+# - **C.** The matrices after the heads, `unify`, are transposed.
+# - **D.** The norm before the logits is left out.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "dearest_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+dearest_error = "D"
+### STUDENT GETS
+# dearest_error = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %%
+t_max = mine.config.t_max
+starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
+          for name, text in stdlib_sources().items() if is_held_out(name)]
+held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], device=device())
+known = reference(folder)
+names = ["embed", *(f"block {k}" for k in range(mine.config.depth)), "norm", "logits"]
+precision = torch.finfo(torch.float32).eps
+
+@torch.no_grad()
+def on_held_out(model):
+    """The loss in nats per token over all the held-out windows."""
+    logits = model(held_out[:, :-1]).transpose(1, 2)    # (b, n, t)
+    return F.cross_entropy(logits, held_out[:, 1:]).item()
+
+def apart(model):
+    """At each stage: the largest difference / the largest component of the reference."""
+    pairs = zip(stages(model, known.ids.to(device())), known.stages)
+    return [((a - b).abs().max() / b.abs().max()).item() for a, b in pairs]
+
+def changed(change):
+    """The finished model of the folder with one thing changed."""
+    model = finished_gpt2.load(folder, device())
+    change(model)
+    return model
+
+print(f"{len(held_out)} windows of {t_max} tokens; ln n = {math.log(mine.config.n):.2f}")
+models = {"yours": mine, **{name: changed(change) for name, change in errors.items()}}
+differences = {name: apart(model) for name, model in models.items()}
+for name, model in models.items():
+    far = [stage for stage, x in zip(names, differences[name]) if x > 100 * precision]
+    print(f"{name:>18}: {on_held_out(model):6.3f} nats per token,"
+          f" first stage that differs: {far[0] if far else 'none'}")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage, relative to the largest component there, logarithmic, for three models. Yours is zero at the embedding and less than one millionth after it. With the exact GELU the difference is a few hundred times as large from block 0 on. With unify of block 2 transposed the line follows yours through block 1, and jumps to about a tenth at block 2."}}
+figure, ax = plt.subplots(figsize=(6, 3.6))
+lines = {name: (range(len(names)), [max(x, 1e-9) for x in differences[name]])
+         for name in ("yours", "exact GELU", "block 2 transposed")}
+plots.curves(lines, "", "largest relative difference", {"float32": precision}, log="y",
+             ax=ax, named_at="left")
+ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
+ax.set_ylim(5e-10, 30)    # room for the legend
+ax.legend(ncols=3, loc="upper left")
+plt.show()
+print(known.told)
 
 # %% nbgrader={"grade": true, "grade_id": "check_dearest_error", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("dearest_error", dearest_error)
 
 # %% [markdown]
-# **Three of these errors could go unnoticed.** With the exact GELU the loss is the same to three decimals. With
-# positions from 1 it rises from 2.580 to 2.767, without the mask to 2.820, and a slightly worse model would have such
-# a loss too. (*No mask* is no valid loss: a position also sees the token that it has to predict.)
+# <div class="figure-caption">
 #
-# The comparison by stages shows the first two at once. The transposed matrices, which load without an error, predict
-# worse than fresh weights.
+# **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference,
+# divided by the largest component of the reference there. A mark at 10⁻⁹ means no difference. The dashed line is the
+# relative precision of float32; in the table a stage differs if it is more than a hundred times as far off.
+#
+# </div>
+#
+# **The loss cannot tell the exact GELU from the published function; only the comparison can.** Both have the loss
+# 2.580. The difference is small, but from block 0 on it is no rounding.
+#
+# **The comparison says where an error begins; the loss cannot.** With `unify` transposed in block 2 alone, the line
+# follows yours through block 1 and leaves it at block 2. The loss is 2.751. Positions from 1 are wrong from the
+# embeddings on, and have nearly the same loss, 2.767. A slightly worse model without an error could have it too.
+# (Without a mask the loss means nothing: each position sees its answer.)
+#
+# The error of exercise 4, all `unify` transposed, loads without complaint. Its loss is above ln n, the loss of a
+# guess.
 #
 # Your model agrees with the reference. Which of its computations does it repeat?
 #
@@ -647,8 +615,9 @@ plots.diagrams.cache_growing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# The passes of the model, one below the other. The first reads the whole prompt; each later pass reads one token,
-# whose single query looks at all keys. Blue is computed in the pass, grey was kept.
+# **Each later pass reads one token and uses what was kept.** The passes of the model, one below the other. The first
+# reads the whole prompt. A row is a query, and its cells are the positions whose keys and values it uses: blue ones
+# are computed in the pass, grey ones were kept, (b, h, s, d) for s positions.
 #
 # </div>
 
@@ -661,7 +630,7 @@ plots.diagrams.cache_growing()
 # none, and `old_k` and `old_v` are None. Append the new keys and values to the old ones. Each new position sees all
 # earlier positions and itself, and none after it. Scores are divided by √d. Return the output, and the keys and
 # values of all s positions: the next call gets them as its old ones. New tensors are created on the device of q. It
-# is for writing, so that no gradient is asked for.
+# is used only for generation; no gradient is needed.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
@@ -787,18 +756,13 @@ for name in folders:
     plain, cutter = opened(folders[name])
     cached = with_cache(opened(folders[name], FinishedBlock)[0])
     begun = ids_of(PROMPT, cutter)
-    watch = [time.perf_counter()]
     kept = generate_cached(cached, begun, count)
-    watch.append(time.perf_counter())
     anew = finished_generate(plain, begun, count, temperature=0)
-    watch.append(time.perf_counter())
-    faster = (watch[2] - watch[1]) / (watch[1] - watch[0])
-    print(f"{name}: {count} tokens, {faster:.1f} times as fast with a cache;"
+    print(f"{name}: {count} tokens with a cache and without;"
           f" the same tokens: {torch.equal(kept, anew)}")
 
 # %% [markdown]
-# **With a cache the tokens are the same, and they come faster.** How much faster? At the size of the smallest
-# published GPT-2:
+# **With a cache the tokens are the same.** How much time does it save? At the size of the smallest published GPT-2:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -824,14 +788,32 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # After 512 tokens, the next one comes 32 times as fast. The price is memory: two vectors of width e for each token
 # in every block. For 1,024 tokens of the smallest GPT-2 these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
 #
-# The program is right on one sentence, and fast. So it can be used to look inside: what does a head of this model do?
+# ## The published folders have the same files and larger numbers
 #
-# ## To repeat what it has read, the model needs a previous-token head and induction heads
+# Your program should need no change for OpenAI's models; this page could not run it on them. The next cell opens the
+# smallest one if it is in the data folder or on the Hub (about 550 MB, once; `make data ARGS=gpt2`). Compare its text
+# with the greedy one in [How to generate text](https://huggingface.co/blog/how-to-generate) (von Platen, 2020).
+
+# %%
+real = gpt2_files("gpt2", say=lambda line: None)
+if real.taken.place == "embedded":
+    print("The published GPT-2 is not on this machine.")
+else:
+    begun = "I enjoy walking with my cute dog"
+    cached, cutter = opened(real.folder, FinishedBlock)
+    likely = generate_cached(with_cache(cached), ids_of(begun, cutter), 40)
+    print(f"most probable: {begun}{cutter.decode(likely[0])}")
+
+# %% [markdown]
+# The program agrees with another one, and it is fast. So it can be used to look inside: which heads does the Python
+# model need?
+#
+# ## Copying needs two kinds of heads
 #
 # [Olsson et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html),
 # found one kind of head in many language models. An [induction head](../../site/glossary.md#induction-head), at the
-# second *A* of *A B … A*, looks at the *B*, and so can copy it. The embedding of B does not say what came before it,
-# so another head first writes that into B (an arrow points at what is looked at):
+# second *A* of *A B … A*, looks at the *B*, and so can copy it. The embedding of B does not say what came before it.
+# In their explanation another head first writes that into B (an arrow points at what is looked at):
 #
 # ```text
 #                  A      B      …      A      → B
@@ -879,60 +861,9 @@ def induction_score(weights, period):
 check(induction_score)
 
 # %% [markdown]
-# Induction is measured on random tokens that come twice, which offer no other clue than the repetition. The
-# previous-token score, the mean weight on the token before, is measured on held-out code. All that follows is the
-# Python model.
-
-# %%
-chance = torch.Generator().manual_seed(3)
-once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
-twice = torch.cat([once, once], dim=1)                            # (8, 48)
-on_code = pocket.attention_weights(held_out[:8]).mean(dim=1)      # (depth, h, t, t)
-
-def induction():
-    """The induction score of every head, (depth, h)."""
-    return induction_score(pocket.attention_weights(twice).mean(dim=1), 24)
-
-def strongest(score):
-    """(block, head) of the largest score."""
-    return divmod(int(score.argmax()), score.shape[1])
-
-kinds = {"previous token": finished_gpt2.previous_score(on_code), "induction": induction()}
-for kind, score in kinds.items():
-    block, number = strongest(score)
-    print(f"{kind:>15}: block {block}, head {number} with {score[block, number]:.2f}")
-even = induction_score(finished_gpt2.even_weights(48), 24)
-copying = [divmod(int(k), pocket.config.h)
-           for k in (kinds["induction"] > 10 * even).flatten().nonzero()]
-print(f"even weights would have an induction score of {even:.3f};"
-      f" {len(copying)} heads have ten times that")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that comes twice. In the first, a previous-token head, the weight is just below the diagonal. In the second, an induction head, much of the weight of the second copy is on a parallel further down, one place after the first copy of the same token, and the rest in the column of the first token."}}
-line = ids_of("x = spam(eggs)\n" * 2)
-maps = pocket.attention_weights(line)[:, 0]    # (depth, h, t, t)
-chosen = {kind: strongest(score) for kind, score in kinds.items()}
-plots.head_grid(torch.stack([maps[i, j] for i, j in chosen.values()]).cpu(),
-                [tokenizer.token(i) for i in line[0]], across=2, annotate=False,
-                titles=[f"{kind}\nblock {i}, head {j}" for kind, (i, j) in chosen.items()])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **A line of code that comes twice.** Row i shows what token i looks at. Left: the token before. Right: in six of the
-# ten rows of the second half, the largest weight is on the token that followed the first copy; in the others it is
-# on the first token of the text.
-#
-# </div>
-#
-# **This model has both kinds:** one head with nearly all of its weight on the token before, and nine with at least
-# ten times the induction score of even weights. They had help: the training repeated stretches of text or of random
-# tokens, in half of the windows at first and in fewer later. In the models that Olsson et al. trained on ordinary
-# text, induction heads form by themselves, early in training
-# ([2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
-#
-# A score says only where a head looks. To find out what it *does*, switch it off: set its output to zero, and look at
-# the loss on the second appearance of random tokens.
+# A score says only where a head looks. To find out whether the model needs it, **switch it off**: set its output to
+# zero. Copying is measured by the loss on the second appearance of random tokens, which offer no other clue than the
+# repetition. The previous-token score, the mean weight on the token before, is measured on held-out code.
 
 # %% [markdown]
 # <div class="card">
@@ -954,98 +885,79 @@ switched_off_head = "B"
 ### END SOLUTION
 
 # %%
+pocket = finished_gpt2.load(folder, device())
+chance = torch.Generator().manual_seed(3)
+once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
+twice = torch.cat([once, once], dim=1)                               # (8, 48)
+induction = induction_score(pocket.attention_weights(twice).mean(dim=1), 24)    # (depth, h)
+previous = finished_gpt2.previous_score(pocket.attention_weights(held_out[:8]).mean(dim=1))
+even = induction_score(finished_gpt2.even_weights(48), 24)
+
 @torch.no_grad()
-def without(*heads):
-    """With heads off: the loss on the second appearance, and the best induction score."""
+def loss_without(*heads):
+    """The loss on the second appearance of the random tokens, with heads switched off."""
     with finished_gpt2.switched_off(pocket, *heads):
         logits = pocket(twice[:, :-1])[:, 24:].transpose(1, 2)
-        return F.cross_entropy(logits, twice[:, 25:]).item(), induction().max().item()
+        return F.cross_entropy(logits, twice[:, 25:]).item()
 
-best = {f"strongest {kind} head": strongest(score) for kind, score in kinds.items()}
 heads = [(i, j) for i in range(pocket.config.depth) for j in range(pocket.config.h)]
-others = sorted((*without(head), head) for head in heads if head not in best.values())
-*_, (nearly, *_), (most, found, worst) = others
-print(f"{'switched off':>30}     loss  induction score")
-rows = {"none": without(), **{name: without(head) for name, head in best.items()},
-        f"block {worst[0]}, head {worst[1]}": (most, found)}
-for name, (loss, score) in rows.items():
-    print(f"{name:>30} {loss:8.2f} {score:16.2f}")
-mean = sum(loss for loss, *_ in others) / len(others)
-print(f"the {len(others)} other heads, one by one: mean {mean:.2f}, from"
-      f" {others[0][0]:.2f} to {most:.2f}, all but one at most {nearly:.2f}\n")
+alone = {head: loss_without(head) for head in heads}
+copying = [head for head in heads if induction[head] > 10 * even]
+strongest, before = (max(heads, key=score.__getitem__) for score in (induction, previous))
+others = [head for head in heads if head not in (*copying, before)]
+another = max(others, key=alone.get)
+others.remove(another)
+draws = [loss_without(*random.Random(k).sample(others, len(copying))) for k in range(5)]
 
-spared = {*copying, worst, best["strongest previous token head"]}
-pool = [head for head in heads if head not in spared]
-draws = [without(*random.Random(k).sample(pool, len(copying)))[0] for k in range(5)]
-print(f"all {len(copying)} induction heads together: {without(*copying)[0]:.2f}")
-print(f"{len(copying)} of {len(pool)} other heads, five draws: mean {sum(draws) / 5:.2f},"
-      f" from {min(draws):.2f} to {max(draws):.2f}")
+# %% tags=["hide-input"]
+rows = {"none": f"{loss_without():.2f}"}
+for head, kind in ((strongest, f"induction score {induction[strongest]:.2f}"),
+                   (before, f"previous-token score {previous[before]:.2f}"),
+                   (another, "neither kind")):
+    rows[f"block {head[0]}, head {head[1]} ({kind})"] = f"{alone[head]:.2f}"
+rows[f"all {len(copying)} induction heads"] = f"{loss_without(*copying):.2f}"
+rows[f"{len(copying)} of {len(others)} other heads, five draws"] = (
+    f"{min(draws):.2f} to {max(draws):.2f}")
+rows[f"each of these {len(others)} alone"] = f"at most {max(map(alone.get, others)):.2f}"
+print(f"{'switched off':>44}  loss")
+for name, loss in rows.items():
+    print(f"{name:>44}  {loss}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_switched_off_head", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# **Copying fails with the previous-token head off, and with all nine induction heads off.** Both losses are above ln
-# n, the loss of a guess. Each of the other heads but one can be switched off by itself, and the loss stays below 0.5.
-# With nine heads off that are no induction heads, drawn from those that copying can spare, it is 1.15 to 3.76.
+# **Copying fails without the previous-token head, and without all nine induction heads.** The first has 0.98 of its
+# weight on the token before; the nine have at least ten times the induction score of even weights. Both losses are
+# above ln n. The strongest induction head alone is hardly missed; all nine together are. Control: with nine other
+# heads off, none indispensable alone, the loss is between 1.15 and 3.76.
 #
-# **Without the previous-token head, no head looks at the right place** (last column), as the explanation says.
-# Without head 5 of block 0 hardly any does either. The strongest induction head alone is hardly missed: eight others
-# look at the same place.
+# **One more head is indispensable**, head 5 of block 0; without it ordinary code is predicted much worse too
+# ([Measured further](../../site/further.md#lesson-12)). So the table does not say what the previous-token head does,
+# only that copying needs it.
 #
-# **One other head cannot be spared**, head 5 of block 0. Without it copying fails as well, and ordinary code is
-# predicted much worse ([Measured further](../../site/further.md#lesson-12)). So the table does not say what the
-# previous-token head does, only that copying needs it. This is one model.
+# This is one model, on one draw of tokens. Its training helped: stretches of text or random tokens were repeated in
+# half of the training windows at first, later in fewer. In the models that Olsson et al. trained on ordinary text,
+# induction heads form by themselves, early in training
+# ([2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
 #
 # Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
-# All this was a pocket model. What about OpenAI's?
 #
-# ## The published folders have the same format and larger numbers
-#
-# Your program needs no change for them. Their weights are not part of this page, so what they do is quoted.
-#
-# **How well they predict.** The paper tests the models [zero-shot](../../site/glossary.md#zero-shot), on data sets
-# that they were not trained on ([Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-# table 3). The measure is [perplexity](../../site/glossary.md#perplexity), e to the power of the loss in nats. From
-# the smallest to the largest, perplexity on WikiText-103 falls from 37.50 to 17.48. The best model before, trained on
-# this data set, had 18.3.
-#
-# **What they write.** The smallest model gets into a loop if it always takes the most probable token. The
-# continuation of *I enjoy walking with my cute dog* by 40 tokens was published by Patrick von Platen ([How to
-# generate text, 2020](https://huggingface.co/blog/how-to-generate)):
-#
-# > , but I'm not sure if I'll ever be able to walk with my dog. I'm not sure if I'll ever be able to walk with my dog.
-# >
-# > I'm not sure
-#
-# **Yours to see.** Your program opens the smallest GPT-2 as well, if it is in the data folder or on the Hub (about 550
-# MB, once; `make data ARGS=gpt2`).
-
-# %%
-real = gpt2_files("gpt2", say=lambda line: None)
-if real.taken.place == "embedded":
-    print("The published GPT-2 is not on this machine.")
-else:
-    begun = "I enjoy walking with my cute dog"
-    print(written(*opened(real.folder), begun, seed=1), "\n")
-    cached, cutter = opened(real.folder, FinishedBlock)    # the words of von Platen?
-    likely = generate_cached(with_cache(cached), ids_of(begun, cutter), 40)
-    print(f"most probable: {begun}{cutter.decode(likely[0])}")
-
-# %% [markdown]
 # ## What you can do now
 #
-# **What do you have to write so that a folder continues a text, and how do you know that you have written it
-# right?**
+# **What do you have to write so that a folder continues a text, how do you know that you have written it right, and
+# how do you write it faster without changing a token?**
 #
-# - **You write GPT-2 and a translation of the names.** Two folders then continue the same two words like a novel and
-#   like Python.
-# - **You compare its numbers with those of another program, stage by stage.** On one sentence yours differ by no more
-# than rounding. Loading does not notice transposed square matrices. The loss does not notice the exact GELU.
-# - **A cache changed no token**, in either folder. In the recorded run, the longer the text, the more time it saved.
-# - **In the Python model copying fails** without its previous-token head, without all nine induction heads, and
-#   without one more head.
+# - **You write GPT-2 and a translation of the names;** the tokenizer of lesson 11 and `generate` of lesson 9 do the
+#   rest. Two folders then continue the same two words, one like a novel and one like Python.
+# - **You compare its numbers with those of another program, stage by stage.** On three lines of code yours differ by
+#   no more than rounding, and a matrix transposed in block 2 shows at block 2. Loading does not notice it. The loss
+#   does not notice the exact GELU.
+# - **You keep keys and values in a cache.** It changed no token of one text from either folder. In the recorded run,
+#   the longer the text, the more time it saved.
+#
+# Then you looked inside. On one draw of random tokens, copying in the Python model fails without its previous-token
+# head, without one other head, and without all nine induction heads. Nine other heads off harm it too, but less.
 #
 # **A question to think about**
 #
@@ -1060,14 +972,15 @@ else:
 #
 # </details>
 #
-# [Measured further](../../site/further.md#lesson-12) shows what all heads look at, and both models on both
-# languages.
+# [Measured further](../../site/further.md#lesson-12) shows what all heads look at, two of them on a line of code, and
+# both models on both languages.
 #
 # **Further reading**
 #
 # - **A. Radford et al., ["Language models are unsupervised multitask
 #   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-#   2019**, sections 2.1 to 2.3 for the model, table 3 for what it does without training.
+#   2019**, sections 2.1 to 2.3 for the model, table 3 for its
+#   [zero-shot](../../site/glossary.md#zero-shot) results.
 # - C. Olsson et al., ["In-context learning and induction
 #   heads"](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html), *Transformer
 #   Circuits Thread*, 2022.

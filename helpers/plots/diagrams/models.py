@@ -272,8 +272,8 @@ def gpt2_flow() -> Sheet:
     sheet.tensor(aside, 121, "tokens", "(n, e)", "orange", 126, 34)
     sheet.arrow((aside - 63, 121), (x + 84, 121))
     sheet.plus(x, 176, arrow="(b, t, e)")
-    sheet.tensor(272, 176, "positions", "(t, e)", "blue", 116)
-    sheet.arrow((214, 176), (x + 9, 176))
+    sheet.tensor(263, 176, "positions", "(t_{max}, e)", "blue", 134)
+    sheet.arrow((196, 176), (x + 9, 176))
     sheet.arrow((x, 185), (x, 220), words="*x*  (b, t, e)")
     for k in (2, 1, 0):
         sheet.box(x + 5 * k, 258 + 5 * k - 5, 180, 66, "blue", 8)
@@ -297,7 +297,7 @@ def cache_growing() -> Sheet:
     prompt, words = 3, ["The", "cat", "sat", "on", "the", "mat"]
     sheet = Sheet.named("cache-growing", 400)
     left, wide, high = 96, 42, 26
-    sheet.text(left, 16, "keys and values of one layer: (b, h, s, d)", NORMAL, "start")
+    sheet.text(left, 16, "keys and values that each query uses", NORMAL, "start")
     for j, word in enumerate(words):
         sheet.text(left + (j + 0.5) * wide, 40, word, SMALL, soft=True)
     sheet.text(84, 40, "queries", SMALL, "end", True)

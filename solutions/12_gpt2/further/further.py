@@ -8,7 +8,8 @@
 # # Measured further: GPT-2
 #
 # What [lesson 12](../12_gpt2/12_gpt2.ipynb) leaves out: how well the pocket models predict, where the parameters of a
-# GPT-2 are, how close its GELU is to the exact one, and what all heads of the Python model look at.
+# GPT-2 are, how close its GELU is to the exact one, what all heads of the Python model look at, two of them on a line of
+# code, and what each head is needed for.
 
 # %%
 
@@ -154,9 +155,29 @@ plt.show()
 # them in GPT-2; [Xiao et al., 2024](https://arxiv.org/abs/2309.17453), gave them the name).
 
 # %% [markdown]
+# ## Two heads on a line of code that comes twice
+#
+# The heads with the highest previous-token score and the highest induction score.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two triangles of attention weights over a short piece of code that comes twice. In the first, a previous-token head, the weight is just below the diagonal. In the second, an induction head, much of the weight of the second copy is on a parallel further down, one place after the first copy of the same token, and most of the rest in the column of the first token."}}
+line = torch.tensor([tokenizer.encode("x = spam(eggs)\n" * 2)])
+maps = pocket.attention_weights(line)[:, 0]    # (depth, h, t, t)
+chosen = {kind: divmod(int(kinds[kind].argmax()), h) for kind in ("previous token", "induction")}
+plots.head_grid(torch.stack([maps[i, j] for i, j in chosen.values()]),
+                [tokenizer.token(i) for i in line[0]], across=2, annotate=False,
+                titles=[f"{kind}\nblock {i}, head {j}" for kind, (i, j) in chosen.items()])
+plt.show()
+
+# %% [markdown]
+# **How to read it.** Row i shows what token i looks at; "·" is a space and "Ċ" the end of a line. Left: the token before.
+# Right: in six of the ten rows of the second half, the largest weight is on the token that followed the first copy; in the
+# others it is on the first token of the text.
+
+# %% [markdown]
 # ## One head off at a time
 #
-# Every head of the Python model is switched off alone: what happens to the copies, and to held-out code?
+# Every head of the Python model is switched off alone: what happens to the copies, to held-out code, and to the highest
+# induction score among the heads that are left?
 
 # %%
 @torch.no_grad()
@@ -169,13 +190,16 @@ def losses():
 single = {}
 for one in [(i, j) for i in range(depth) for j in range(h)]:
     with gpt2.switched_off(pocket, one):
-        single[one] = losses()
-print("switched off   second appearance   held-out code")
-print(f"{'none':>12} {losses()[0]:19.2f} {losses()[1]:15.2f}")
+        score = gpt2.induction_score(pocket.attention_weights(twice).mean(dim=1), 24)
+        score[one] = 0    # switched off: its own score does not count
+        single[one] = *losses(), score.max().item()
+print("switched off   second appearance   held-out code   induction score")
+print(f"{'none':>12} {losses()[0]:19.2f} {losses()[1]:15.2f} {kinds['induction'].max():17.2f}")
 for one in sorted(single, key=single.get)[:-5:-1]:
-    print(f"{one!s:>12} {single[one][0]:19.2f} {single[one][1]:15.2f}")
+    print(f"{one!s:>12} {single[one][0]:19.2f} {single[one][1]:15.2f} {single[one][2]:17.2f}")
 
 # %% [markdown]
-# Head (0, 1) is the previous-token head of the lesson. Head (0, 5) matters even more, but not to copies alone: without
-# it the loss on ordinary code more than doubles. So it is no part of copying in particular. No other single head is
-# missed as much.
+# Head (0, 1) is the previous-token head of the lesson. Without it no head looks at the right place, as the explanation of
+# induction says. But the same happens without head (0, 5), which matters even more, and not to copies alone: without it
+# the loss on ordinary code more than doubles. So it is no part of copying in particular. No other single head is missed
+# as much.
