@@ -4,8 +4,8 @@
 
     known = reference(folder)               # lesson 12: the pocket GPT-2
     known.ids, known.stages
-    published = llama_reference()           # lesson 18: a small Llama, and its weights
-    published.weights, published.ids, published.logits
+    known = llama_reference(folder)         # lesson 18: the pocket Llama
+    known.ids, known.logits
 
 `python -m helpers.training.gpt2_reference` and `llama_reference` write the files; these commands need `transformers`,
 reading them does not.
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 
 FILE = Path(__file__).with_name("recorded") / "pocket_gpt2_reference.safetensors"
-LLAMA = FILE.with_name("llama_reference.safetensors")
+LLAMA = FILE.with_name("pocket_llama_reference.safetensors")
 
 
 class Reference(NamedTuple):
@@ -43,40 +43,35 @@ def reference(folder: str | Path, path: str | Path = FILE) -> Reference:
 
     LookupError when there are none, or none for these weights.
     """
+    about, tensors, told = _recorded(folder, path, "gpt2_reference")
+    stages = [tensors[f"stage {k}"] for k in range(about["stages"])]
+    return Reference(tensors["ids"], stages, about["text"], told)
+
+
+class LlamaReference(NamedTuple):
+    """One text through a Llama."""
+
+    ids: torch.Tensor  # (1, t)
+    logits: torch.Tensor  # (1, t, n)
+    text: str
+    told: str  # by what it was computed, and how to compute it anew
+
+
+def llama_reference(folder: str | Path, path: str | Path = LLAMA) -> LlamaReference:
+    """The recorded logits for the weights of this folder. LookupError as in `reference`."""
+    about, tensors, told = _recorded(folder, path, "llama_reference")
+    return LlamaReference(tensors["ids"], tensors["logits"], about["text"], told)
+
+
+def _recorded(folder, path, program):
     from safetensors import safe_open
 
-    remedy = "`python -m helpers.training.gpt2_reference` records them."
+    remedy = f"`python -m helpers.training.{program}` records them."
     if not Path(path).is_file():
         raise LookupError(f"No numbers of `transformers` are recorded. {remedy}")
     with safe_open(path, framework="pt") as file:
         about = json.loads(file.metadata()["about"])
-        ids = file.get_tensor("ids")
-        stages = [file.get_tensor(f"stage {k}") for k in range(about["stages"])]
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
     if about["weights"] != checksum(folder):
         raise LookupError(f"The recorded numbers belong to other weights than those of {Path(folder).name}. {remedy}")
-    told = f"Recorded with transformers {about['transformers']}: {about['command']}"
-    return Reference(ids, stages, about["text"], told)
-
-
-class LlamaReference(NamedTuple):
-    """A small Llama with random weights, and what it makes of one text."""
-
-    sizes: dict[str, int | float]  # of its config, under our names
-    weights: dict[str, torch.Tensor]  # under the Hub's names
-    ids: torch.Tensor  # (1, t)
-    logits: torch.Tensor  # (1, t, n)
-    told: str  # by what it was computed, and how to compute it anew
-
-
-def llama_reference(path: str | Path = LLAMA) -> LlamaReference:
-    """The recorded Llama. LookupError when there is none."""
-    from safetensors import safe_open
-
-    if not Path(path).is_file():
-        raise LookupError("No Llama of `transformers` is recorded: `python -m helpers.training.llama_reference` does.")
-    with safe_open(path, framework="pt") as file:
-        about = json.loads(file.metadata()["about"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
-    ids, logits = tensors.pop("ids"), tensors.pop("logits")
-    told = f"Recorded with transformers {about['transformers']}: {about['command']}"
-    return LlamaReference(about["sizes"], tensors, ids, logits, told)
+    return about, tensors, f"Recorded with transformers {about['transformers']}: {about['command']}"

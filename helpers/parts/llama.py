@@ -1,4 +1,4 @@
-"""A Llama: GPT-2's successor by five small changes (lesson 18).
+"""A Llama: a GPT-2 with five changes to its block and positions, and often an output layer of its own (lesson 18).
 
 H. Touvron et al., "LLaMA: open and efficient foundation language models" (2023), section 2.2, with the grouped queries
 of "Llama 2" (2023). The changes: RMSNorm (Zhang and Sennrich, 2019), SwiGLU (Shazeer, 2020), rotary positions in every

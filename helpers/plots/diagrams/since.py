@@ -6,7 +6,7 @@ from .drawing import SMALL, Sheet
 
 
 def llama_block() -> Sheet:
-    """Lesson 18: GPT-2's block and a Llama's, what has changed in orange."""
+    """Lesson 18: GPT-2's block and a Llama's, what has changed in yellow boxes."""
     sheet = Sheet.named("llama-block", 462)
     columns = (
         (0, "GPT-2", "2019, biases", "+ positions", ("LayerNorm", "attention", "*h* keys, *h* values"), "plain"),

@@ -9,7 +9,7 @@
 #
 # Beside [lesson 18](../18_since_gpt2/18_since_gpt2.ipynb): what a larger base of the angles does, other ways to stretch
 # them, longer windows on held-out chapters, the parameters of Mixtral, the balance of experts with eight seeds, another
-# way of drawing tokens, and six more changes of newer models.
+# way of drawing tokens, and eleven changes of newer models.
 
 # %%
 import math
@@ -141,12 +141,13 @@ for what, networks in (("in all", 8), ("for any one token", 2)):
 # %% [markdown]
 # ## The balance, with eight seeds
 #
-# Without the balance some experts are dead at the end with every seed; with it none is, with every seed. The loss of
-# the task is not lower with every seed.
+# On inputs with a large common part some experts are hardly used at the end with every seed, and with the balance at
+# weight 1 none is. The loss of the task is not lower with every seed. Without the common part one expert is hardly used,
+# with one seed.
 
 # %%
-def train_mixture(share, seed, steps=200, N=8, e=16):
-    """The lesson's training. Returns the mean task loss of the last ten steps and how many experts are dead."""
+def train_mixture(share, seed, common=3, steps=200, N=8, e=16):
+    """The lesson's training. Returns the mean task loss of the last ten steps and how many experts are hardly used."""
     torch.manual_seed(seed)
     mixture = MixtureOfExperts(e, 16, N, k=2)
     generator = torch.Generator().manual_seed(5)
@@ -157,23 +158,24 @@ def train_mixture(share, seed, steps=200, N=8, e=16):
         kind = torch.randint(N, (256,), generator=generator)
         x = 2 * centres[kind] + torch.randn(256, e, generator=generator)
         y = torch.einsum("re,reo->ro", x, tasks[kind] / e ** 0.5)
-        loss = (mixture(x + 3) - y).square().mean()
+        loss = (mixture(x + common) - y).square().mean()
         _, experts = route(mixture.logits, 2)
         optimiser.zero_grad()
         (loss + share * balance_loss(mixture.logits, 2)).backward()
         optimiser.step()
         used.append(torch.bincount(experts.flatten(), minlength=N) / experts.numel())
         losses.append(loss.item())
-    dead = (torch.stack(used)[-20:].mean(dim=0) < 0.01).sum().item()
-    return sum(losses[-10:]) / 10, dead
+    hardly = (torch.stack(used)[-20:].mean(dim=0) < 0.01).sum().item()
+    return sum(losses[-10:]) / 10, hardly
 
 for seed in range(8):
-    (loss, dead), (balanced_loss, balanced_dead) = train_mixture(0, seed), train_mixture(1, seed)
-    print(f"seed {seed}: without {dead} dead, loss {loss:.2f}; "
-          f"with the balance {balanced_dead} dead, loss {balanced_loss:.2f}")
+    (loss, hardly), (balanced_loss, balanced) = train_mixture(0, seed), train_mixture(1, seed)
+    print(f"seed {seed}: without {hardly} hardly used, loss {loss:.2f}; "
+          f"with the balance {balanced} hardly used, loss {balanced_loss:.2f}; "
+          f"without balance and common part {train_mixture(0, seed, common=0)[1]} hardly used")
 
 # %% [markdown]
-# **How to read it.** An expert is dead if it has less than 1% of the choices over the last 20 of 200 steps.
+# **How to read it.** An expert is hardly used if it has less than 1% of the choices over the last 20 of 200 steps.
 
 # %% [markdown]
 # ## Drawing tokens: min-p
@@ -206,10 +208,17 @@ for name, text in prompts.items():
 # 2025](https://arxiv.org/abs/2506.13681) analysed the same evidence again and found no advantage over top-p.
 
 # %% [markdown]
-# ## Six more changes of newer models
+# ## Eleven changes of newer models
+#
+# What each change is worth by itself is hard to say: most were published together with new data and a larger model.
 #
 # | change | what it does | described in |
 # |---|---|---|
+# | windows in most layers | these layers see only the last positions, and their cache stays small ([lesson 16](../16_sparse_attention/16_sparse_attention.ipynb)) | [Gemma 3](https://arxiv.org/abs/2503.19786), 2025: five layers with a window to each layer without |
+# | latent attention | one short vector for each position is cached, with one small rotated key; the keys and values of all heads are computed from it | [DeepSeek-V2](https://arxiv.org/abs/2405.04434), 2024, section 2.1 |
+# | gated linear attention | a state of fixed size with gates that forget takes the place of the cache | Gated DeltaNet, [Yang et al., 2024](https://arxiv.org/abs/2412.06464); in [Qwen3-Next](https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Instruct), and refined in [Kimi Linear](https://arxiv.org/abs/2510.26692), three layers of four, 2025 |
+# | balance without a loss | a bias for each expert is raised or lowered until all are used | [Wang et al., 2024](https://arxiv.org/abs/2408.15664); in [DeepSeek-V3](https://arxiv.org/abs/2412.19437), 2024 |
+# | several residual streams | four streams in place of one, with learned mixing between them | hyper-connections, [Zhu et al., 2024](https://arxiv.org/abs/2409.19606); [Xie et al., 2025](https://arxiv.org/abs/2512.24880); in [DeepSeek-V4](https://arxiv.org/abs/2606.19348), 2026 |
 # | norms on queries and keys | a norm on the q and k of each head keeps scores from growing during training | [Dehghani et al., 2023](https://arxiv.org/abs/2302.05442); in [Qwen3](https://arxiv.org/abs/2505.09388), 2025 |
 # | no positions in some layers | every fourth layer does not rotate at all | [Yang et al., 2025](https://arxiv.org/abs/2501.18795); in [SmolLM3](https://huggingface.co/HuggingFaceTB/SmolLM3-3B), 2025 |
 # | a sink for each head | a learned number joins the softmax as one more score without a value: a head may look at nothing | [gpt-oss](https://arxiv.org/abs/2508.10925), 2025, with windows in every other layer |
