@@ -204,10 +204,11 @@ class Ladder:
         print(f"{name}: yours" if holds else "It is taken as it is.")
         return written
 
-    def climb(self, model: nn.Module) -> None:
+    def climb(self, model: nn.Module, samples: bool = True) -> None:
         """Train the model, print its held-out bits per byte and a sample of its text, and keep the score.
 
-        Above the sample comes the one that was recorded on the rung before, for the manual.
+        Above the sample comes the one that was recorded on the rung before, for the manual. samples: False leaves out
+        both.
 
         The stop button ends the training early, and what was trained until then counts.
         """
@@ -216,6 +217,8 @@ class Ladder:
         if math.isfinite(bits):
             rungs.keep(self.score)
         print(f"held out: {bits:.2f} bits per byte after {done:,} steps\n")
+        if not samples:
+            return
         before = list(RUNGS).index(self.lesson) - 1
         if before >= 0 and self.text == MANUAL:
             lesson = list(RUNGS)[before]

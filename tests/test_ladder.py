@@ -112,6 +112,14 @@ def test_from_the_second_rung_on_a_climb_shows_what_the_rung_before_wrote(monkey
     assert f"Lesson 1's model wrote:\n{before}\n" in printed and printed.count("▸") == 2
 
 
+def test_a_climb_without_samples_prints_its_score_alone(monkeypatch, capsys):
+    monkeypatch.setenv(TRAINING_STEPS, "3")
+    rung = Ladder(start("02_queries_keys_values"))
+    rung.climb(ByteModel(OneHead(rung.own(ladder.FINISHED["attention"]))), samples=False)
+    printed = capsys.readouterr().out
+    assert "bits per byte after 3 steps" in printed and "wrote" not in printed and "▸" not in printed
+
+
 def test_a_finished_part_is_taken_without_a_word(capsys):
     rung = Ladder(start(FIRST))
     assert rung.own(scaled_scores) is scaled_scores and rung.all_own

@@ -1,4 +1,4 @@
-"""The worked example of lessons 1 to 5 and 7 shows the numbers of PyTorch's own functions."""
+"""The worked example of lessons 1, 2, 3, 5 and 7 shows the numbers of PyTorch's own functions."""
 
 import re
 
@@ -12,8 +12,7 @@ from helpers.authoring.build.lesson_source import sources
 from helpers.authoring.inspect.unsupported_numbers import printed
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
 
-LESSONS = ["01_dot_product_attention", "02_queries_keys_values", "03_scaling", "04_multi_head", "05_masking"]
-LESSONS += ["07_transformer_block"]
+LESSONS = ["01_dot_product_attention", "02_queries_keys_values", "03_scaling", "05_masking", "07_transformer_block"]
 Q, K, V = X @ W_Q, X @ W_K, X @ W_V
 
 
@@ -66,7 +65,6 @@ SHOWN = {
         "y = w v": attention(Q, K, V, scale=1),
     },
     "03": lambda: {"w, not scaled": weights(scale=1), "w, scaled": weights()},
-    "04": lambda: {"w(0)": heads_of(X)[1][0], "w(1)": heads_of(X)[1][1], "y, merged": heads_of(X)[0]},
     "05": lambda: {"w": weights(), "w, masked": weights(is_causal=True)},
     "07": block,
 }

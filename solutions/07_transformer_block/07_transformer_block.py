@@ -717,9 +717,9 @@ for pre_norm in (False, True):
 # %% [markdown]
 # ## By hand: a block adds to each vector twice
 #
-# The three words of the earlier lessons go through a pre-norm block with the two heads of lesson 4. To keep the
-# arithmetic short, `unify`, `widen` and `narrow` change no number, so the network is just a ReLU. Fill in the three
-# missing numbers by hand.
+# The three words of the earlier lessons go through a pre-norm block with two heads of width 2. To keep the arithmetic
+# short, `unify`, `widen` and `narrow` change no number, so the network is just a ReLU. Fill in the three missing
+# numbers by hand.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X

@@ -1,4 +1,4 @@
-"""The worked example of lessons 1 to 5 and 7: three words, e = 4, h = 2, small whole numbers for work by hand."""
+"""The worked example of lessons 1, 2, 3, 5 and 7: three words, e = 4, h = 2, small whole numbers for work by hand."""
 
 from __future__ import annotations
 
