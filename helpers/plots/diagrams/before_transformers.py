@@ -6,8 +6,8 @@ from .drawing import SMALL, Sheet
 
 
 def two_readers() -> Sheet:
-    """Lesson 13: a forward and a backward language model, and the mix of their layers."""
-    sheet = Sheet.named("two-readers", 430)
+    """Lesson 13: a forward and a backward language model."""
+    sheet = Sheet.named("two-readers", 290)
     words = ["the", "plot", "is", "dull"]
     for left, title, asked, kind, forward in (
         (4, "forward", "next", "blue", 1),
@@ -28,19 +28,6 @@ def two_readers() -> Sheet:
             sheet.arrow((x, 262), (x, 233))
         for x, word in zip(xs, words, strict=True):
             sheet.text(x, 274, word, SMALL)
-    sheet.text(180, 306, "at one word, for one task:", SMALL, soft=True)
-    for k, y in enumerate((334, 364, 394)):
-        sheet.box(66, y, 54, 24, "plain" if k == 0 else "blue", 0)
-        sheet.box(120, y, 54, 24, "plain" if k == 0 else "orange", 0)
-        sheet.text(66, y, f"*h*_{{{k}}}", SMALL)
-        sheet.text(120, y, f"*h*_{{{k}}}", SMALL)
-        sheet.line((147, y), (172, y))
-        sheet.text(181, y, f"× *μ*_{{{k}}}", SMALL, "start")
-        sheet.line((216, y), (240, y))
-    sheet.line((240, 334), (240, 394))
-    sheet.arrow((239, 364), (262, 364))
-    sheet.tensor(306, 364, "sum × *γ*", "", "green", 84)
-    sheet.text(180, 420, "*μ* = softmax of three learned numbers", SMALL, soft=True)
     return sheet
 
 
@@ -52,36 +39,36 @@ def vector_or_memory() -> Sheet:
         (0, "one vector for the sentence", False),
         (232, "a new sum of all states for each word", True),
     ):
-        y_reader, y_writer = top + 196, top + 52
+        y_encoder, y_decoder = top + 196, top + 52
         sheet.text(8, top + 16, title, 15, "start")
         for k, x in enumerate(xs):
-            sheet.box(x, y_reader, 30, 28, "blue", words=f"*h*_{{{k}}}", size=SMALL)
+            sheet.box(x, y_encoder, 30, 28, "blue", words=f"*h*_{{{k}}}", size=SMALL)
             if k:
-                sheet.line((xs[k - 1] + 15, y_reader), (x - 15, y_reader))
+                sheet.line((xs[k - 1] + 15, y_encoder), (x - 15, y_encoder))
         states = [212, 270, 328]
         for k, x in enumerate(states):
-            sheet.box(x, y_writer, 32, 28, "orange", words=f"*s*_{{{k}}}", size=SMALL)
+            sheet.box(x, y_decoder, 32, 28, "orange", words=f"*s*_{{{k}}}", size=SMALL)
             if k:
-                sheet.arrow((states[k - 1] + 16, y_writer), (x - 16, y_writer))
+                sheet.arrow((states[k - 1] + 16, y_decoder), (x - 16, y_decoder))
         middle = top + 122
         if attends:
             sheet.operation(270, middle, "weighted sum", 128, 28, "green")
             for x in xs:
-                sheet.residual((x, y_reader - 14), (x, middle + 32), head=False)
+                sheet.residual((x, y_encoder - 14), (x, middle + 32), head=False)
             sheet.residual((xs[0], middle + 32), (270, middle + 32), (270, middle + 15))
-            sheet.arrow((212, y_writer + 14), (212, middle - 28), (250, middle - 28), (250, middle - 15))
+            sheet.arrow((212, y_decoder + 14), (212, middle - 28), (250, middle - 28), (250, middle - 15))
             sheet.text(204, middle - 27, "compared", SMALL, "end", True)
-            sheet.arrow((276, middle - 14), (276, y_writer + 15))
+            sheet.arrow((276, middle - 14), (276, y_decoder + 15))
             sheet.text(284, middle - 28, "*c*, for *s*_{1}", SMALL, "start", True)
         else:
-            sheet.tensor(270, middle, "*c*", "(b, e)", "green", 96)
-            sheet.line((xs[0], y_reader - 14), (xs[0], middle + 32), (xs[-1], middle + 32))
-            sheet.arrow((xs[-1], y_reader - 14), (xs[-1], middle), (221, middle))
+            sheet.tensor(270, middle, "*c*", "(b, m)", "green", 96)
+            sheet.line((xs[0], y_encoder - 14), (xs[0], middle + 32), (xs[-1], middle + 32))
+            sheet.arrow((xs[-1], y_encoder - 14), (xs[-1], middle), (221, middle))
             for x in states:
                 out = 270 + (x - 270) * 0.5
-                sheet.arrow((out, middle - 15), (out, y_writer + 32), (x, y_writer + 32), (x, y_writer + 15))
+                sheet.arrow((out, middle - 15), (out, y_decoder + 32), (x, y_decoder + 32), (x, y_decoder + 15))
             sheet.text(270, middle + 30, "the same at each step", SMALL, soft=True)
-        sheet.text(xs[-1] + 24, y_reader, "reader: five words", SMALL, "start", True)
+        sheet.text(xs[-1] + 24, y_encoder, "encoder: five words", SMALL, "start", True)
     return sheet
 
 
