@@ -13,7 +13,7 @@ def segment_memory() -> Sheet:
     def place(k: int) -> float:
         return 27 + 26 * k + 10 * (k // t)
 
-    rows = {"bytes": 208, "block 1": 130, "block 2": 52}
+    rows = {"bytes": 208, "lower block": 130, "upper block": 52}
     last = count * t - 1
     for name, y in rows.items():
         sheet.text(14, y - 22, name, SMALL, "start", soft=True)
@@ -21,18 +21,18 @@ def segment_memory() -> Sheet:
         below = "blue" if k >= last - t + 1 else "orange" if k >= t else "empty"
         above = "blue" if k > last - t else "orange" if k > last - 2 * t else "empty"
         sheet.box(place(k), rows["bytes"], 18, 18, below)
-        sheet.box(place(k), rows["block 1"], 18, 18, above)
-        sheet.box(place(k), rows["block 2"], 18, 18, "red" if k == last else "empty")
+        sheet.box(place(k), rows["lower block"], 18, 18, above)
+        sheet.box(place(k), rows["upper block"], 18, 18, "red" if k == last else "empty")
 
     def look(upper: str, lower: str, i: int, j: int) -> None:
         start, end = (place(j), rows[lower] - 9), (place(i), rows[upper] + 9)
         (sheet.arrow if j // t == i // t else sheet.tie)(start, end)
 
     for j in range(last - 2 * t + 1, last + 1):
-        look("block 2", "block 1", last, j)
+        look("upper block", "lower block", last, j)
     for i in (last - 2 * t + 1, last - t + 1):
         for j in range(i - t, i + 1):
-            look("block 1", "bytes", i, j)
+            look("lower block", "bytes", i, j)
     for s in range(count):
         sheet.text(place(s * t + 1), 234, f"segment {s}", SMALL)
     sheet.text(180, 256, "broken: from the memory, without a gradient", SMALL, soft=True)
