@@ -374,8 +374,10 @@ def train(attention, h, seed=1, steps=300):
     return (reader(ids).argmax(-1) == answers).float().mean(0)
 
 # %%
-models = [("one fixed row", FixedRows, 1, 3), ("three fixed rows", FixedRows, 3, 3),
-          ("one head", MultiHeadAttention, 1, 10), ("three heads", MultiHeadAttention, 3, 10)]
+models = [("one fixed row", FixedRows, 1, 3),
+          ("three fixed rows", FixedRows, 3, 3),
+          ("one head", MultiHeadAttention, 1, 10),
+          ("three heads", MultiHeadAttention, 3, 10)]
 print("right answers, %        run", *(f"{run:3}" for run in range(1, 11)))
 for name, attention, h, starts in models:
     runs = [train(attention, h, seed=run) for run in range(1, starts + 1)]
