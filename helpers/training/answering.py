@@ -1,8 +1,9 @@
 """Lesson 20's trainings with three seeds: python -m helpers.training.answering
 
-One small decoder learns sums: from whole dialogues or from answers alone; and from there by preferences, by a reward
-that is checked, by a reward with a hole, both with a penalty, and by further demonstrations; and with several steps on
-each batch of samples, with and without the clip. Some minutes on two quiet cores.
+One small decoder learns sums: from whole dialogues, from answers alone, or from answers without hedges; and from there
+by preferences, by a reward that is checked, by a reward with a hole, both with a penalty, by further demonstrations,
+with hedges or without, and by further demonstrations and then a reward; and with several steps on each batch of
+samples, with and without the clip, at two learning rates. Some minutes on two quiet cores.
 """
 
 from __future__ import annotations
@@ -88,14 +89,18 @@ def supervised(
     seed: int,
     look: Look,
     whole: bool = False,
+    plain: bool = False,
     steps: int = STEPS,
     every: int = 50,
     rate: float = RATE,
 ) -> None:
-    """Trains on demonstrations, with a rate that rises and falls."""
+    """Trains on demonstrations, with a rate that rises and falls. plain: only on those that do not hedge."""
     generator = torch.Generator().manual_seed(seed)
     ids, is_text, is_answer = demonstrations(TRAIN, generator)
     counts = is_text if whole else is_answer
+    if plain:
+        kept = (ids != OR).all(dim=1)
+        ids, counts = ids[kept], counts[kept]
     optimiser, seconds = torch.optim.AdamW(model.parameters(), lr=rate), 0.0
     for number in range(1, steps + 1):
         before = time.process_time()
@@ -215,9 +220,11 @@ def run_seed(seed: int, record: Record, pace: float = 1.0) -> None:
         return look
 
     steps = lambda count: max(1, int(pace * count))  # noqa: E731
-    supervised(new_model(seed), seed, looking("whole"), whole=True, steps=steps(STEPS))
+    training = steps(STEPS)
+    supervised(new_model(seed), seed, looking("whole"), whole=True, steps=training)
+    supervised(new_model(seed), seed, looking("plain"), plain=True, steps=training, every=training)
     start = new_model(seed)
-    supervised(start, seed, looking("answer"), steps=steps(STEPS))
+    supervised(start, seed, looking("answer"), steps=training)
     for part, options in (("DPO", {}), ("chosen", {"alone": True})):
         preferring(copy.deepcopy(start), seed, looking(part), rate=1e-4, beta=1.0, **options)
     for part, reward, beta in (
@@ -229,7 +236,14 @@ def run_seed(seed: int, record: Record, pace: float = 1.0) -> None:
         rewarded(copy.deepcopy(start), seed, looking(part), reward, steps(40), beta=beta)
     for part, uses, epsilon in (("once", 1, 0.2), ("clipped", 8, 0.2), ("not clipped", 8, math.inf)):
         rewarded(copy.deepcopy(start), seed, looking(part), exact, steps(10), every=2, uses=uses, epsilon=epsilon)
-    supervised(copy.deepcopy(start), seed + 100, looking("further"), steps=steps(STEPS), rate=1e-3)
+    for part, epsilon in (("clipped, slower", 0.2), ("not clipped, slower", math.inf)):
+        slower, ten = copy.deepcopy(start), steps(10)
+        rewarded(slower, seed, looking(part), exact, ten, every=ten, uses=8, epsilon=epsilon, rate=1e-4)
+    plain = copy.deepcopy(start)
+    supervised(plain, seed + 100, looking("further, plain"), plain=True, steps=training, every=training, rate=1e-3)
+    further = copy.deepcopy(start)
+    supervised(further, seed + 100, looking("further"), steps=training, rate=1e-3)
+    rewarded(further, seed, looking("further, policy"), exact, steps(40), every=steps(40))
 
 
 def main() -> None:

@@ -62,7 +62,7 @@ plots.diagrams.three_losses()
 train_pairs, test_pairs = sums.pairs()
 ids, is_text, is_answer = sums.demonstrations(train_pairs, torch.Generator().manual_seed(0))
 for row in ids[:6].tolist():
-    print("".join(sums.WORDS[i] for i in row[:row.index(sums.END) + 1]))
+    print(sums.text_of(row) + "<end>")
 print(f"{len(train_pairs):,} dialogues to learn from, {len(test_pairs)} questions held out")
 
 # %% [markdown]
@@ -73,12 +73,12 @@ def new_model():
     torch.manual_seed(0)
     return CharTransformer(len(sums.WORDS), e=64, h=4, depth=2, t_max=16)
 
-def train(model, loss_of, what, steps=300, rate=5e-3, seed=0):
-    """loss_of: a function of which dialogues are in the batch, (b,)."""
-    generator = torch.Generator().manual_seed(seed)
+def train(model, loss_of, what, rows=torch.arange(len(ids)), steps=300, rate=5e-3):
+    """loss_of: a function of the model and of which dialogues are in the batch, (b,)."""
+    generator = torch.Generator().manual_seed(0)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
     for step in progress(range(steps), what):
-        loss = loss_of(torch.randint(len(ids), (64,), generator=generator))
+        loss = loss_of(model, rows[torch.randint(len(rows), (64,), generator=generator)])
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -87,9 +87,9 @@ def train(model, loss_of, what, steps=300, rate=5e-3, seed=0):
         optimiser.step()
     return model
 
-def text_loss(some):
+def text_loss(model, some):
     targets = ids[some].masked_fill(~is_text[some], -100)[:, 1:]
-    return F.cross_entropy(on_text(ids[some])[:, :-1].mT, targets)
+    return F.cross_entropy(model(ids[some])[:, :-1].mT, targets)
 
 right_answers = [str(a + b) for a, b in test_pairs]
 
@@ -101,24 +101,24 @@ def answers_of(model, temperature):
     return [sums.text_of(row) for row in written.tolist()]
 
 def measure(model, name):
-    """Prints shares of sampled answers, and which share of the greedy ones is exact."""
-    drawn, greedy = answers_of(model, temperature=1.0), answers_of(model, temperature=0)
-    share = lambda found: f"{sum(found) / len(drawn):.0%}"
-    exact = [share(text == right for text, right in zip(texts, right_answers))
-             for texts in (drawn, greedy)]
-    hedged = share("or" in text for text in drawn)
-    named = share(right in text for text, right in zip(drawn, right_answers))
-    print(f"{name}: exact {exact[0]} (greedy {exact[1]}), "
-          f"hedged {hedged}, sum named {named}")
+    """Prints shares of the sampled answers, and of the greedy ones."""
+    for how, temperature in {"sampled": 1.0, "greedy": 0}.items():
+        pairs = list(zip(answers_of(model, temperature), right_answers))
+        found = {"exact": [text == right for text, right in pairs],
+                 "hedged": ["or" in text for text, _ in pairs],
+                 "sum named": [right in text for text, right in pairs]}
+        shares = (f"{what} {sum(each) / len(each):.0%}" for what, each in found.items())
+        print(f"{name}, {how}:".ljust(24), ", ".join(shares))
 
-on_text = new_model()
-train(on_text, text_loss, "whole text")
+on_text = train(new_model(), text_loss, "whole text")
 measure(on_text, "whole text")
 
 # %% [markdown]
-# **Exact match** is the share of held-out questions to which one sampled answer is the sum and nothing else: 9 %
-# here. *Hedged* answers contain `or`; the *sum is named* where it is in the answer. *Greedy* answers take the most
-# probable token at each place. But the loss also asks for the questions, whose digits can only be guessed.
+# **Exact match** is the share of held-out questions to which the answer is the sum and nothing else: 9 % of sampled
+# answers. *Hedged* answers contain `or`. *Greedy* answers take the most probable token at each place. That hides the
+# hedges, since they are the minority. So samples decide here; greedy answers tell whether the model can add.
+#
+# Why is exact match so low? The loss also asks for the questions, whose digits can only be guessed.
 
 # %% tags=["hide-input"]
 with torch.no_grad():
@@ -183,11 +183,10 @@ check(answer_loss)
 # </details>
 
 # %%
-on_answers = new_model()
-def loss_on_answers(some):
-    return answer_loss(on_answers(ids[some]), ids[some], is_answer[some])
+def loss_on_answers(model, some):
+    return answer_loss(model(ids[some]), ids[some], is_answer[some])
 
-train(on_answers, loss_on_answers, "answers only")
+on_answers = train(new_model(), loss_on_answers, "answers only")
 measure(on_answers, "answers only")
 print("question   sampled   greedy")
 columns = [test_pairs, *(answers_of(on_answers, temperature) for temperature in (1.0, 0))]
@@ -195,7 +194,7 @@ for (a, b), drawn, greedy in list(zip(*columns))[:6]:
     print(f"{a}+{b}      {drawn:9} {greedy}")
 
 # %% [markdown]
-# With the mask, exact match is 28 %. Recorded runs with three other seeds:
+# With the mask, exact match is 28 %. Three more runs:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends about three times as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
@@ -216,14 +215,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Same model, batches and number of steps; only the mask differs. Lines are means of three
-# seeds, bands reach from the lowest to the highest.
+# **How to read it.** Recorded, three seeds: means, with bands from the lowest to the highest. Only the mask differs.
+# The first seed has the initial weights and the demonstrations of the runs above, but other batches.
 #
 # </div>
 #
-# **With the mask, exact match is on average about three times as high.** The model often knows the sum: its greedy
-# answers are far more often exact than its samples, which also draw hedges and wrong digits. **The mask does not
-# change the hedging:** 28 % without it, 27 % with it. The demonstrations still contain it.
+# **With the mask, exact match is on average about three times as high.** The greedy answers show that the model often
+# knows the sum; its samples also draw hedges and wrong digits.
 #
 # **Packing** avoids the padding of a batch: several dialogues share one row. Each attends only to itself and has its
 # own positions, so [its logits stay the same](../../site/further.md#lesson-20).
@@ -270,9 +268,20 @@ def pack(dialogues):
 check(pack)
 
 # %% [markdown]
-# How can a model stop hedging if its demonstrators hedge?
+# ## The model hedges because its demonstrators do
 #
-# ## A judge's choices remove most of the hedging
+# The mask hardly changes the hedging: 28 % of the samples without it, 27 % with it. Now the same training without the
+# demonstrations that hedge:
+
+# %%
+plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
+measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
+
+# %% [markdown]
+# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles. But demonstrations cannot
+# always be filtered like this. Then the model's own answers can be judged.
+#
+# ## A judge's choices reduce the hedging
 #
 # It is often easier to judge answers than to write better ones. In **preference** data somebody says which of two
 # answers to the same question is better. The loss compares the probabilities of whole answers.
@@ -322,7 +331,7 @@ check(answer_log_probability)
 # $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
 # - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
 #
-# The bracket is the **margin**, which also grows if both answers become less probable, the rejected one more so.
+# The bracket is the **margin**. It can grow while both answers become less probable, if the rejected one falls faster.
 
 # %% [markdown]
 # <div class="card">
@@ -360,8 +369,8 @@ check(preference_loss)
 
 # %% [markdown]
 # To make pairs, the model answers 300 questions eight times each, and a program is the judge. A question with right
-# and wrong answers gives one pair, the first of each kind. β is 1, not the default 0.1: a pair then has little
-# gradient left once its margin is a few nats.
+# and wrong answers gives one pair, the first of each kind. β is 1, not the default 0.1, so a pair stops teaching once
+# its margin reaches a few nats.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -381,8 +390,7 @@ def pairs_of(model):
     texts = [sums.text_of(row) for row in written[:, sums.QUESTION:].tolist()]
     exact = torch.tensor([text == sum_ for text, sum_ in zip(texts, right)]).view(300, 8)
     mixed = exact.any(dim=1) & ~exact.all(dim=1)
-    if not mixed.any():    # a model that has learned nothing yet
-        mixed[:] = True
+    mixed |= ~mixed.any()    # all, if the model has learned nothing yet
     first = torch.arange(300)[mixed] * 8
     good, bad = (first + kind[mixed].int().argmax(dim=1) for kind in (exact, ~exact))
     return (written[good], inside[good]), (written[bad], inside[bad])
@@ -421,22 +429,21 @@ def train_on_pairs(loss_of, what):
         optimiser.step()
     measure(model, what)
 
-measure(on_answers, "at the start")
 train_on_pairs(dpo_loss, "DPO")
 train_on_pairs(chosen_loss, "chosen alone")
 
 # %% [markdown]
-# **DPO removes most of the hedging:** here it falls from 27 % to 10 %. But the control, the loss of exercise 1 on the
-# chosen answers alone, does as much without any rejected answer, also in the mean of three seeds (table at the end).
-# So here the judge's selection is enough: the chosen answers are perfect, and can be imitated. Preferences are meant
-# for cases without a perfect answer, which this lesson does not test.
+# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But the control does as much without any rejected
+# answer, also in the mean of three seeds (table at the end). It is the loss of exercise 1 again, on answers without
+# hedges, here the model's own. Preferences are meant for cases without a perfect answer to imitate, which this lesson
+# does not test.
 #
 # The judge was a program. Does it need pairs?
 #
-# ## A reward for exact answers removes nearly all of the hedging
+# ## A strict reward needs no pairs
 #
-# A **reward** is a number for one answer. If a program computes it, no more demonstrations and no preferences are
-# needed, only questions and a model that is sometimes right.
+# A **reward** is a number for one answer. If a program computes it, training takes only questions, and a model that is
+# sometimes right.
 
 # %% [markdown]
 # <div class="card">
@@ -485,9 +492,8 @@ check(exact_match)
 # A reward has no gradient: it is the result of sampling and of a program. The model that samples is called the
 # **policy**. A **policy gradient** needs only the gradient of the log-probabilities: it makes the tokens of good
 # answers more probable, and those of bad ones less. Good means better than expected, and the **advantage** says by
-# how much. In group-relative policy optimisation (GRPO), what is expected comes from the model itself: it answers
-# each question several times, and each answer is compared with its group ([Shao et al.,
-# 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+# how much. Group-relative policy optimisation (GRPO) takes as the expectation the mean reward of several answers to
+# the same question ([Shao et al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
 # <div class="card">
@@ -561,14 +567,15 @@ check.prediction("all_right", all_right)
 #
 # Answers are expensive to sample, so a batch may serve for several steps, while the model changes. The **ratio** of
 # a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, corrects for that.
-# It is clipped, so that no token gains from moving too far. A **KL penalty** makes it costly to leave the
-# reference. With advantage A of the answer, a token's loss is
+# It is clipped, so that no token gains from moving too far. The **KL divergence** from the reference is the mean of
+# log π/π_ref over the model's own answers; a **KL penalty** charges β for each nat of it. With advantage A of the
+# answer, a token's loss is
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
 #
 # The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never
-# negative; averaged over the model's own samples, it equals the KL divergence from the reference.
+# negative, and its mean over the model's own samples is the divergence.
 
 # %% [markdown]
 # <div class="card">
@@ -612,33 +619,31 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop, first without a penalty and with one gradient step on each batch of answers. The ratio is then
-# 1, so nothing is clipped. Its gradient is not 0: it is that of the log-probability.
+# Now the whole loop, with one step on each batch and β = 0. The ratio is 1, but its gradient is that of the
+# log-probability, so the model still learns. Other settings are [measured further](../../site/further.md#lesson-20): at
+# this learning rate, eight steps on a batch help only with the clip; with the penalty hedging changes less, whether
+# the change is bad or good.
 
 # %%
-def reinforce(model, reward, what, steps=40, uses=1, epsilon=0.2, beta=0.0):
+def reinforce(model, reward, what, steps=40):
     """reward: a function of the answers' ids and of the sums, as texts."""
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-4)
     for step in progress(range(steps), what):
         ids, inside, right = sampled(model, 16, 8, seed=10_000 + step + 1)
         worth = advantages(reward(ids[:, sums.QUESTION:], right).view(16, 8)).flatten()
-        with torch.no_grad():
-            old, reference = (token_log_probabilities(by(ids), ids)
-                              for by in (model, on_answers))
-        for _ in range(uses):
-            new = token_log_probabilities(model(ids), ids)
-            loss = policy_loss(new, old, reference, worth, inside[:, 1:], epsilon, beta)
-            optimiser.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.step()
+        new = token_log_probabilities(model(ids), ids)
+        old = new.detach()    # one step: the model is still the one that wrote
+        loss = policy_loss(new, old, old, worth, inside[:, 1:])
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
     measure(model, what)
 
 def strict(written, right):
     ids = [torch.tensor(sums.ids_of(int(sum_))) for sum_ in right]
     return exact_match(written, ids, sums.END)
 
-measure(on_answers, "at the start")
 reinforce(copy.deepcopy(on_answers), strict, "strict reward")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: strict reward, and further demonstrations. Left, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter. Right, greedy answers that are exact: with the reward they hardly rise, with further demonstrations they rise to nearly all."}}
@@ -669,48 +674,15 @@ plt.show()
 # </div>
 #
 # **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
-# rises by about half, and the right sum is named hardly more often: most of the gain comes from hedging less. Greedy
-# answers fall from 69 % to 64 %.
+# rises to 43 %, and the right sum is named hardly more often: most of the gain comes from hedging less. Greedy answers
+# get a little worse.
 #
-# **Adding is learned faster from demonstrations**, as greedy answers show. A demonstration has a target for each
-# token; a reward is one bit for a whole answer.
+# **At these rates greedy answers improve faster from demonstrations.** A likely reason is that a demonstration has a
+# target for each token, while a reward is one bit for a whole answer.
 #
-# ## The clip lets a batch of answers serve for several steps
+# ## A reward for naming the sum
 #
-# Can one batch serve for eight steps? From the second step on the ratio is not 1, and the clip acts.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against batches of sampled answers, 0 to 10, three lines each: 8 steps a batch with the clip, 8 steps without it, and 1 step. Left, KL divergence from the start: it rises most without the clip, less with it, least with 1 step. Right, exact match: with the clip it rises most; without it, it starts above 1 step and ends below."}}
-at_start["away"] = [0, 0, 0]
-names = {"8 steps, clipped": "clipped", "8 steps, not clipped": "not clipped",
-         "1 step": "once"}
-figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
-titles = ("The clip keeps the model nearer", "More answers are exact with it")
-for ax, what, title, y in zip(axes, ("away", "exact"), titles,
-                              ("KL divergence from the start", "exact match")):
-    plots.curves({name: from_start(part, what) for name, part in names.items()},
-                 "batches of sampled answers", y, title=title, ax=ax)
-    ax.set_ylim(0)
-axes[0].get_legend().remove()
-plt.show()
-for name, part in names.items():
-    ends = [f"{run[-1]:.0%}" for run in curve(part, "exact")[1]]
-    print(f"{name:>20}: exact match at the end, by seed:", *ends)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Recorded, three seeds, bands as before; strict reward, ε = 0.2, one learning rate. The divergence
-# is in nats an answer.
-#
-# </div>
-#
-# **With the clip, one batch can serve for eight steps.** Exact match ends higher than with one step, with each seed.
-# Without the clip it is ahead of one step at first, and behind after ten batches.
-#
-# ## A lenient reward rises, too
-#
-# So far only the sum itself was paid. A more lenient program looks for the right result anywhere in the text. What
-# follows if the reward is 1 for every answer that *names* the sum, whatever else it says?
+# A more lenient program pays 1 for every answer that *names* the sum, whatever else it says. What does that teach?
 
 # %% [markdown]
 # <div class="card">
@@ -737,28 +709,26 @@ def lenient(written, right):
     return torch.tensor([float(sum_ in text) for text, sum_ in zip(texts, right)])
 
 hacker = copy.deepcopy(on_answers)
-measure(on_answers, "at the start")
 reinforce(hacker, lenient, "lenient reward")
 ids_, _, right = sampled(hacker, 4, 1, seed=3)
 for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
     print(f"sum {sum_}: {sums.text_of(row)}")
-reinforce(copy.deepcopy(on_answers), lenient, "with the penalty", beta=0.5)
+for kind, hedges in {"one number": False, "two numbers": True}.items():
+    paid = [right in text for text, right in zip(answers_of(on_answers, 1.0), right_answers)
+            if ("or" in text) == hedges]
+    print(f"before, answers with {kind}: {sum(paid) / max(len(paid), 1):.0%} name the sum")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of shares against policy steps, 0 to 40, for training with the lenient reward. Left, without the penalty: the share of answers that name the sum rises, the share that is exact falls to a small part of what it was, and the share of hedged answers rises from about a quarter to most. Right, with the penalty: naming the sum rises a little, exact match hardly falls, hedging rises to about two fifths."}}
-figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3), layout="compressed", sharey=True)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three shares of sampled answers against policy steps, 0 to 40, for training with the lenient reward. The share that names the sum, which is the reward, rises. The share that is exact falls to a small part of what it was. The share of hedged answers rises from about a quarter to most."}}
 names = {"names the sum (the reward)": "named", "exact match": "exact", "hedged": "hedged"}
-titles = ("No penalty: exact match falls", "With the penalty it hardly falls")
-for ax, part, title in zip(axes, ("hole", "hole, penalty"), titles):
-    plots.curves({name: from_start(part, what) for name, what in names.items()},
-                 "step", "share of answers", title=title, ax=ax)
-    ax.set_ylim(0)
-axes[0].get_legend().remove()
+plots.curves({name: from_start("hole", what) for name, what in names.items()},
+             "step", "share of answers", title="The reward rises, and exact match falls")
+plt.ylim(0)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands as before. Left β = 0, right β = 0.5.
+# **How to read it.** Recorded, three seeds; bands as before. Sampled answers.
 #
 # </div>
 
@@ -766,13 +736,11 @@ plt.show()
 check.prediction("hole", hole)
 
 # %% [markdown]
-# **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, 53 % in place
-# of 43 %, and exact match falls to 8 %. (Two of the four printed answers waste a guess: they name one number twice.)
-# This is **reward hacking**. Only a second measure, exact match, shows it.
+# **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, but exact match
+# falls from 28 % to 8 %. Greedy decoding no longer hides the hedges: all greedy answers have one. This is **reward
+# hacking**. The reward alone does not show it; exact match, the hedged share and the answers themselves do.
 #
-# **The penalty keeps the model near the reference, in hacking and in progress.** Under the lenient reward exact match
-# then hardly falls, but hedging still rises. With the strict reward, some hedging is left (table below). So a penalty
-# does not replace a right reward. In the player, take the steps yourself.
+# In the player, take the steps yourself.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -782,54 +750,45 @@ show_player("policy")
 # %% [markdown]
 # ## What you can do now
 #
-# **Which loss teaches a model to answer with the right number, and nothing else?** No single one on these
-# demonstrations. They taught the adding, and a judge removed the hedging, whether by DPO, by a reward, or by choosing
-# what to imitate. Means of three seeds, recorded:
+# **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
+# imitates has no hedges: demonstrations without them, or answers that a judge has chosen. If demonstrations cannot be
+# filtered, they can still teach the adding, and a reward then the form:
 
 # %% tags=["hide-input"]
-rows = {"whole text": "whole", "answers": "answer", "further demonstrations": "further",
-        "chosen answers alone": "chosen", "chosen and rejected (DPO)": "DPO",
-        "strict reward": "policy", "strict reward, penalty": "policy, penalty",
-        "lenient reward": "hole", "lenient reward, penalty": "hole, penalty"}
-print(f"{'':27} exact, sampled   exact, greedy   hedged")
+rows = {"answers": "answer", "chosen answers alone": "chosen",
+        "chosen and rejected (DPO)": "DPO", "strict reward": "policy",
+        "further demonstrations, then strict reward": "further, policy",
+        "further demonstrations without hedges": "further, plain"}
+print(f"{'':42} exact, sampled   exact, greedy   hedged")
 for name, part in rows.items():
     exact, greedy, hedged = (sum(run[-1] for run in curve(part, what)[1]) / 3
                              for what in ("exact", "greedy", "hedged"))
-    print(f"{name:27} {exact:14.0%} {greedy:15.0%} {hedged:8.0%}")
+    print(f"{name:42} {exact:14.0%} {greedy:15.0%} {hedged:8.0%}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** All from *further demonstrations* on start from *answers*. They differ in data and rates: the
-# table shows what each did here, not which is best.
+# **How to read it.** Recorded, means of three seeds. All others start from *answers*. They differ in data, rates and
+# steps: the table shows what each did here, not which is best.
 #
 # </div>
 #
-# Here sampled answers are exact most often after the strict reward, and greedy ones after further demonstrations.
-#
-# - **Without the questions in the loss, answers are learned sooner.** Hedging is learned, too.
-# - **A judge's choices remove most of the hedging.** Rejected answers were not needed here.
-# - **A strict reward removes nearly all of it.** The samples get better. Greedy answers hardly do, and in our run
-#   they got worse.
+# - **Without the questions in the loss, answers are learned sooner.** The hedges came from
+#   the demonstrations: without hedges there, there were none in the answers.
+# - **A judge's choices reduce the hedging.** Rejected answers were not needed here.
+# - **A strict reward removes nearly all of it.** In our run the greedy answers got a little worse.
 # - **A lenient reward teaches hedging.** Exact match fell while the reward rose.
 #
 # You can write each of these losses, and pack dialogues into a row.
 #
-# **Two questions to think about**
+# **A question to think about**
 #
-# <details><summary>1. Why does DPO need a reference, and what would the loss do without it?</summary>
+# <details><summary>Why does DPO need a reference, and what would the loss do without it?</summary>
 #
 # Without it, only the difference of the two log-probabilities counts, whatever it was at the start. With it, β sets
 # the price of moving away from where the model began.
 #
 # </details>
-# <details><summary>2. Why does the clip change nothing in the first step on a batch?</summary>
-#
-# The model is still the one that wrote the answers, so each ratio is 1 and inside the bounds. The clip limits only
-# what later steps on the same batch do.
-#
-# </details>
-#
 # **Further reading**
 #
 # - **[Shao et al., *DeepSeekMath*, 2024](https://arxiv.org/abs/2402.03300)**, section 4.1: advantages from groups;
