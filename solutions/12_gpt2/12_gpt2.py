@@ -582,25 +582,25 @@ check.prediction("dearest_error", dearest_error)
 # <div class="figure-caption">
 #
 # **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference,
-# divided by the largest component of the reference there. A mark at 10⁻⁹ means no difference. The dashed line is the
-# relative precision of float32; in the table a stage differs if it is more than a hundred times as far off.
+# divided by the largest component of the reference there. A mark at 10⁻⁹ means no difference. The line
+# *float32* is its relative precision; the table counts differences above a hundred times this precision.
 #
 # </div>
 #
-# **The loss cannot tell the exact GELU from the published function; only the comparison can.** Both have the loss
-# 2.580. The difference is small, but from block 0 on it is no rounding.
+# **The loss does not tell the exact GELU from the published function; the comparison does.** To three decimals both
+# have the loss 2.580. The difference is small, but from block 0 on it is no rounding.
 #
 # **The comparison says where an error begins; the loss cannot.** With `unify` transposed in block 2 alone, the line
 # follows yours through block 1 and leaves it at block 2. The loss is 2.751. Positions from 1 are wrong from the
 # embeddings on, and have nearly the same loss, 2.767. A slightly worse model without an error could have it too.
-# (Without a mask the loss means nothing: each position sees its answer.)
+# (Without a mask the loss means nothing: each position but the last sees its answer.)
 #
 # The error of exercise 4, all `unify` transposed, loads without complaint. Its loss is above ln n, the loss of a
 # guess.
 #
 # Your model agrees with the reference. Which of its computations does it repeat?
 #
-# ## A key-value cache saves time and changes no token
+# ## A key-value cache saves time and changed no token
 #
 # As in lesson 9, your model computes all earlier positions again for each token that it writes.
 #
@@ -894,51 +894,56 @@ previous = finished_gpt2.previous_score(pocket.attention_weights(held_out[:8]).m
 even = induction_score(finished_gpt2.even_weights(48), 24)
 
 @torch.no_grad()
-def loss_without(*heads):
-    """The loss on the second appearance of the random tokens, with heads switched off."""
+def losses_without(*heads):
+    """The loss on the second appearance of the random tokens and on the first, with heads off."""
     with finished_gpt2.switched_off(pocket, *heads):
-        logits = pocket(twice[:, :-1])[:, 24:].transpose(1, 2)
-        return F.cross_entropy(logits, twice[:, 25:]).item()
+        logits = pocket(twice[:, :-1]).transpose(1, 2)    # (8, n, 47)
+    return [F.cross_entropy(logits[..., part], twice[:, 1:][:, part]).item()
+            for part in (slice(24, None), slice(0, 23))]
 
 heads = [(i, j) for i in range(pocket.config.depth) for j in range(pocket.config.h)]
-alone = {head: loss_without(head) for head in heads}
+alone = {head: losses_without(head) for head in heads}
 copying = [head for head in heads if induction[head] > 10 * even]
 strongest, before = (max(heads, key=score.__getitem__) for score in (induction, previous))
 others = [head for head in heads if head not in (*copying, before)]
 another = max(others, key=alone.get)
 others.remove(another)
-draws = [loss_without(*random.Random(k).sample(others, len(copying))) for k in range(5)]
+draws = [losses_without(*random.Random(k).sample(others, len(copying))) for k in range(5)]
 
 # %% tags=["hide-input"]
-rows = {"none": f"{loss_without():.2f}"}
+rows = {"none": losses_without()}
 for head, kind in ((strongest, f"induction score {induction[strongest]:.2f}"),
                    (before, f"previous-token score {previous[before]:.2f}"),
-                   (another, "neither kind")):
-    rows[f"block {head[0]}, head {head[1]} ({kind})"] = f"{alone[head]:.2f}"
-rows[f"all {len(copying)} induction heads"] = f"{loss_without(*copying):.2f}"
-rows[f"{len(copying)} of {len(others)} other heads, five draws"] = (
-    f"{min(draws):.2f} to {max(draws):.2f}")
-rows[f"each of these {len(others)} alone"] = f"at most {max(map(alone.get, others)):.2f}"
-print(f"{'switched off':>44}  loss")
-for name, loss in rows.items():
-    print(f"{name:>44}  {loss}")
+                   (another, f"previous-token score {previous[another]:.2f}")):
+    rows[f"block {head[0]}, head {head[1]} ({kind})"] = alone[head]
+rows[f"all {len(copying)} induction heads"] = losses_without(*copying)
+print(f"{'switched off':>44}   second appearance   first")
+for name, (second, first) in rows.items():
+    print(f"{name:>44}  {second:18.2f} {first:7.2f}")
+for name, some in ((f"{len(copying)} of {len(others)} other heads, five draws", draws),
+                   (f"each of these {len(others)} alone", [alone[head] for head in others])):
+    second, first = ([f"{end:.2f}" for end in (min(each), max(each))] for each in zip(*some))
+    print(f"{name:>44}  {' to '.join(second):>18}   {' to '.join(first)}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_switched_off_head", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# **Copying fails without the previous-token head, and without all nine induction heads.** The first has 0.98 of its
-# weight on the token before; the nine have at least ten times the induction score of even weights. Both losses are
-# above ln n. The strongest induction head alone is hardly missed; all nine together are. Control: with nine other
-# heads off, none indispensable alone, the loss is between 1.15 and 3.76.
+# **Copying fails without the previous-token head, and without all nine induction heads.** On held-out code the first
+# puts 0.98 of its weight on the token before; the nine have at least ten times the induction score of even weights.
+# The losses on the second appearance rise above ln n. The strongest induction head alone is hardly missed.
+#
+# **Without the previous-token head, only copying suffers:** the first appearance is predicted as badly as before, since
+# random tokens can only be guessed. With nine other heads off, none indispensable alone, the first appearance is
+# predicted much worse, too, and part of the copying is left.
 #
 # **One more head is indispensable**, head 5 of block 0; without it ordinary code is predicted much worse too
 # ([Measured further](../../site/further.md#lesson-12)). So the table does not say what the previous-token head does,
 # only that copying needs it.
 #
-# This is one model, on one draw of tokens. Its training helped: stretches of text or random tokens were repeated in
-# half of the training windows at first, later in fewer. In the models that Olsson et al. trained on ordinary text,
-# induction heads form by themselves, early in training
+# This is one model, on one draw of tokens. Half of its training windows at first, later fewer, repeated stretches of
+# text or random tokens. In the models of two and more layers that Olsson et al. trained on ordinary text, induction
+# heads form by themselves, early in training
 # ([2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
 #
 # Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
@@ -957,7 +962,7 @@ check.prediction("switched_off_head", switched_off_head)
 #   the longer the text, the more time it saved.
 #
 # Then you looked inside. On one draw of random tokens, copying in the Python model fails without its previous-token
-# head, without one other head, and without all nine induction heads. Nine other heads off harm it too, but less.
+# head, without one other head, and without all nine induction heads. With nine other heads off, part of it is left.
 #
 # **A question to think about**
 #

@@ -207,7 +207,8 @@ check(SwiGLU)
 # $$\omega_j = \theta^{-2j/d}, \qquad j = 0, \dots, d/2 - 1 .$$
 #
 # The **base** θ is read from a file of settings: lesson 6 took 10,000, and Llama 3 takes 500,000
-# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). No weight depends on θ, so a wrong one raises no error.
+# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). No weight's shape depends on θ, so a wrong one raises no
+# error.
 
 # %% [markdown]
 # ## Heads that share keys and values need a smaller cache
@@ -506,7 +507,7 @@ print("there and back, the file's rows:",
       torch.equal(halves_from_pairs(right[name], config.h), in_file[name]))
 
 # %% [markdown]
-# Your model computes what `transformers` computes. A published Llama loads in the same way:
+# Your model computes what `transformers` computes. A published Llama should load in the same way:
 # [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), with nine heads of queries in three groups, if it
 # is in the data folder or the Hub can be reached. If not, the pocket Llama writes.
 
@@ -593,8 +594,8 @@ for case in cases:
 # **The logits show all six.** The right model agrees with `transformers` to rounding, and every mistake is farther
 # away. Compare in 32 bits: rounding the weights to bfloat16 moves the logits more than the wrong ε does.
 #
-# **The text is a poor test.** In the pocket model's one draw of sixteen tokens even the right text is odd, so oddness
-# does not tell the models apart. A wrong ε changes no word.
+# **The text is a poor test.** In the pocket model's one draw of sixteen tokens even the right text is odd. Only *gate
+# and up* reads plainly broken, and a wrong ε changes no word.
 #
 # **The loss needs a number to compare with.** On the same words, θ = 500,000 costs less than 0.1 nats, and ε nothing
 # that two digits show.
@@ -683,7 +684,7 @@ check.prediction("all_pairs", all_pairs)
 # To divide all frequencies is **position interpolation** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)). It
 # is meant to be followed by a short training.
 #
-# The fast pairs need no help: they completed turns in the trained window, so that no angle is beyond their range. So
+# The fast pairs need no help: in the trained window they met the whole circle. So
 # stretch only the slow ones, **by parts** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*,
 # section 3.2). With $r_j$ the turns of pair j in the trained window,
 #
@@ -760,8 +761,8 @@ plt.show()
 # the same in all three ways of reading in one piece, so keys alone do not make the climb. Position interpolation costs
 # much in the first window, and stretching by parts costs little: the fast pairs are better left alone.
 #
-# **By parts, every window is read worse than alone.** Whether a longer view can help, these texts cannot show: no word
-# of them depends on anything more than 128 tokens back. Held-out chapters show no gain either ([Measured
+# **By parts, every window is read worse than alone.** A gain was possible: half of the words were written with 64
+# tokens in view that come before their window. None came, nor did it in held-out chapters ([Measured
 # further](../../site/further.md#lesson-18)).
 #
 # ## A router that begins lopsided can stay so
@@ -786,8 +787,8 @@ plots.diagrams.experts_flow()
 # The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024), with
 # N = 8 and k = 2 in each block, stores 47 billion parameters and uses 13 billion for a token.
 #
-# With k = 1 the weight is p/p = 1, and the router gets no gradient from the task. A library trained models this way
-# ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)). Then use $w_i = p_i$, undivided.
+# With k = 1 the weight is p/p = 1, and the router gets no gradient from the task. One library did so
+# ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)). With k = 1, use $w_i = p_i$.
 #
 # An expert that gets no tokens learns nothing. So a **load-balancing loss** is added ([Switch
 # Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2), with a weight of 0.01:
@@ -797,7 +798,7 @@ plots.diagrams.experts_flow()
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
 # $P_i$ is its mean probability over **all** tokens, including those that did not choose it. If all experts are used
 # equally, the balance is 1; if k experts take everything, it is N/k, its maximum. The counts $f_i$ have no gradient.
-# Through $P_i$ the loss pushes down the busiest experts most.
+# Its gradient lowers $P_i$ most where $f_i$ is large.
 
 # %% [markdown]
 # <div class="card">
@@ -890,24 +891,25 @@ for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
 # </div>
 #
 # **A router that begins lopsided can stay so:** without the balance, some experts are hardly used at the end with each
-# seed. Without the common part only one is, with one seed. With the balance at weight 1 none is, and at the weight of
-# Switch one with each. The loss of the task need not show it ([Measured further](../../site/further.md#lesson-18)), and
-# in a training there is no reference to compare with. So count the choices.
+# seed. Without the common part it is one expert, with one of three seeds. With the balance at Switch's weight it is one
+# with each, and at weight 1 none. The loss of the task need not show it ([Measured
+# further](../../site/further.md#lesson-18)), and in a training there is no reference to compare with. So count the
+# choices.
 #
 # Newer models change much more: [Measured further](../../site/further.md#lesson-18) lists eleven changes.
 #
 # ## What you can do now
 #
 # **What do you have to change in the code of a GPT-2 to load a Llama, and how do you notice a mistake?** Five things
-# change: the norm, the network, the biases, the positions, and whose keys and values a head reads. A mistake may raise
-# no error and leave readable text.
+# change: the norm, the network, the biases, the positions, and whose keys and values a head reads; most Llamas also
+# have an output layer of their own. A mistake may raise no error and leave readable text.
 #
 # - **Compare logits with those of a program that you trust, in 32 bits.** Those of your pocket Llama were those of
 #   `transformers` to within 0.0001, and each of six mistakes moved them farther.
 # - **Compare losses on the same words.** In one piece the pocket Llama read the end of its texts with 5.05 nats, and
 #   in windows with 3.70. Stretching the slow pairs removed most of the difference. One model was measured.
 # - **Count what a router chooses.** On inputs with a large common part, some experts did next to nothing with each of
-#   three seeds; with the balance added at weight 1, none.
+#   three seeds; with the balance added at weight 0.01, one, and at weight 1, none.
 #
 # **Three questions to think about**
 #

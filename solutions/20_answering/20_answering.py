@@ -11,14 +11,14 @@
 #
 # A language model continues a text. Given a sum, it may continue with the right number, with a wrong one, or with
 # two numbers to choose from. **Which loss teaches it to answer with the right number, and nothing else?** The model
-# stays the same. What changes is what the loss looks at, and who judges the answers.
+# stays the same. What changes is what the loss looks at, what the demonstrations show, and who judges the answers.
 #
 # | | |
 # |---|---|
 # | **You will build** | a packed row of dialogues, the log-probability of an answer, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a loss on answers |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
-# | **It computes** | for about a minute, in five cells |
+# | **It computes** | for about a minute, in six cells |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, n size of the vocabulary.
 # What every check asks is on [the page for students](../../site/students.md).
@@ -278,8 +278,9 @@ plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
 measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
 
 # %% [markdown]
-# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles. But demonstrations cannot
-# always be filtered like this. Then the model's own answers can be judged.
+# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles, since single answers are
+# right more often, too. But demonstrations cannot always be filtered like this. Then the model's own answers can be
+# judged.
 #
 # ## A judge's choices reduce the hedging
 #
@@ -369,8 +370,8 @@ check(preference_loss)
 
 # %% [markdown]
 # To make pairs, the model answers 300 questions eight times each, and a program is the judge. A question with right
-# and wrong answers gives one pair, the first of each kind. β is 1, not the default 0.1, so a pair stops teaching once
-# its margin reaches a few nats.
+# and wrong answers gives one pair, the first of each kind. β is 1, not the default 0.1, so a pair teaches little once
+# its margin is a few nats.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -438,7 +439,7 @@ train_on_pairs(chosen_loss, "chosen alone")
 # hedges, here the model's own. Preferences are meant for cases without a perfect answer to imitate, which this lesson
 # does not test.
 #
-# The judge was a program. Does it need pairs?
+# The judge was a program. Must it compare answers, or can it score one by itself?
 #
 # ## A strict reward needs no pairs
 #
@@ -492,8 +493,8 @@ check(exact_match)
 # A reward has no gradient: it is the result of sampling and of a program. The model that samples is called the
 # **policy**. A **policy gradient** needs only the gradient of the log-probabilities: it makes the tokens of good
 # answers more probable, and those of bad ones less. Good means better than expected, and the **advantage** says by
-# how much. Group-relative policy optimisation (GRPO) takes as the expectation the mean reward of several answers to
-# the same question ([Shao et al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+# how much. Group-relative policy optimisation (GRPO) compares each reward with the mean reward of several answers
+# to the same question ([Shao et al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
 # <div class="card">
@@ -565,11 +566,12 @@ check.prediction("all_right", all_right)
 # %% [markdown]
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
-# Answers are expensive to sample, so a batch may serve for several steps, while the model changes. The **ratio** of
-# a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, corrects for that.
-# It is clipped, so that no token gains from moving too far. The **KL divergence** from the reference is the mean of
-# log π/π_ref over the model's own answers; a **KL penalty** charges β for each nat of it. With advantage A of the
-# answer, a token's loss is
+# The loss is −A log π for each token of an answer with advantage A. Two safeguards are added to it. Answers are
+# expensive to sample, so a batch may serve for several steps, while the model changes. The **ratio** of a token's
+# probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, corrects in part for that. It is
+# clipped, so that no token gains from moving too far. And the **KL divergence** from the reference, the mean of log
+# π/π_ref over the model's own answers, may be held small: a **KL penalty** adds β times an estimate of it. A token's
+# loss is then
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
@@ -619,10 +621,9 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop, with one step on each batch and β = 0. The ratio is 1, but its gradient is that of the
-# log-probability, so the model still learns. Other settings are [measured further](../../site/further.md#lesson-20): at
-# this learning rate, eight steps on a batch help only with the clip; with the penalty hedging changes less, whether
-# the change is bad or good.
+# Now the whole loop, with one step on each batch and β = 0. Both safeguards rest: the ratio is 1, and its gradient is
+# that of log π. [Measured further](../../site/further.md#lesson-20) tries both. At this learning rate, eight steps on a
+# batch help only with the clip. The penalty slows hacking and progress alike.
 
 # %%
 def reinforce(model, reward, what, steps=40):
@@ -751,8 +752,8 @@ show_player("policy")
 # ## What you can do now
 #
 # **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
-# imitates has no hedges: demonstrations without them, or answers that a judge has chosen. If demonstrations cannot be
-# filtered, they can still teach the adding, and a reward then the form:
+# imitates has no hedges. Imitating the answers that a judge has chosen leaves a few. If demonstrations cannot be
+# filtered, they can still teach the adding, and a reward can then remove the hedges:
 
 # %% tags=["hide-input"]
 rows = {"answers": "answer", "chosen answers alone": "chosen",
@@ -776,7 +777,7 @@ for name, part in rows.items():
 # - **Without the questions in the loss, answers are learned sooner.** The hedges came from
 #   the demonstrations: without hedges there, there were none in the answers.
 # - **A judge's choices reduce the hedging.** Rejected answers were not needed here.
-# - **A strict reward removes nearly all of it.** In our run the greedy answers got a little worse.
+# - **A strict reward removes nearly all of it.**
 # - **A lenient reward teaches hedging.** Exact match fell while the reward rose.
 #
 # You can write each of these losses, and pack dialogues into a row.

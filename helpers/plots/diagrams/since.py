@@ -10,7 +10,7 @@ def llama_block() -> Sheet:
     sheet = Sheet.named("llama-block", 462)
     columns = (
         (0, "GPT-2", "2019, biases", "+ positions", ("LayerNorm", "attention", "*h* keys, *h* values"), "plain"),
-        (180, "a Llama", "2023, no biases", "", ("RMSNorm", "attention", "*g* keys, *g* values"), "orange"),
+        (180, "a Llama", "2023, no biases", "", ("RMSNorm", "rotary attention", "*g* keys, *g* values"), "orange"),
     )
     for left, title, when, added, (norm, attention, heads), kind in columns:
         stream, branch = left + 26, left + 108
@@ -24,7 +24,7 @@ def llama_block() -> Sheet:
         sheet.arrow((branch, 138), (branch, 154))
         sheet.box(branch, 188, 134, 68, kind, 12)
         sheet.text(branch, 168, attention)
-        sheet.text(branch, 187, "*h* queries" + (", turned" if kind == "orange" else ""), SMALL, soft=True)
+        sheet.text(branch, 187, "*h* queries", SMALL, soft=True)
         sheet.text(branch, 205, heads, SMALL, soft=True)
         sheet.arrow((branch, 222), (branch, 240), (stream + 9, 240))
         sheet.plus(stream, 240)
