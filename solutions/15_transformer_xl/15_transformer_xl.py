@@ -805,6 +805,9 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # - **It keeps m positions; beyond them, little may survive.** A passkey one segment farther back was reached, and only
 #   guessed.
 #
+# The bug of exercise 2 is the second one in
+# [issue 7 of Transformers-RL](https://github.com/dhruvramani/Transformers-RL/issues/7).
+#
 # **A question to think about**
 #
 # <details><summary>After the last batch of an epoch comes the first one again. What should happen to the
@@ -819,8 +822,6 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # - **[Dai et al., *Transformer-XL: attentive language models beyond a fixed-length context*,
 #   2019](https://arxiv.org/abs/1901.02860)**, sections 3.2 and 3.3; the shift is in appendix B.
 # - [Xiao et al., 2023](https://arxiv.org/abs/2309.17453), on sinks: figure 1 compares four ways.
-# - [Issue 7 of Transformers-RL](https://github.com/dhruvramani/Transformers-RL/issues/7): its second bug is that of
-#   exercise 2.
 #
 # What does a state of fixed size forget, and what does a window? Lesson 16 measures it.
 #
