@@ -20,7 +20,7 @@
 # |---|---|
 # | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 110 minutes: seven exercises, 21.5 points, and three predictions |
+# | **It takes** | about 110 minutes: seven exercises, 21.5 points, and two predictions |
 # | **It computes** | for seconds in each cell, a minute or so in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
@@ -71,14 +71,13 @@ with torch.no_grad():
 # %% [markdown]
 # After `name` the model says `name`: at the second `(` it copies what followed the first.
 #
-# ## Four heads look where the answer stands
+# ## Four heads look at the answer
 #
-# Take a model that only copies. It follows [Elhage et al.,
-# 2021](https://transformer-circuits.pub/2021/framework/index.html): two layers of attention with four heads each, no
-# feed-forward network, rotary positions, and 64 tokens. Its text is p different tokens in random order, **said
-# twice**. In the second half every token but the first can be predicted, and only by looking back. Call the token at
-# positions 10 and 34 of each test row A, and the one at 11 B. The map shows one row, *our text*; most numbers are
-# means over 64.
+# Take a model that only copies. It is built after [Elhage et al.,
+# 2021](https://transformer-circuits.pub/2021/framework/index.html), but with rotary positions: two layers of
+# attention with four heads each, no feed-forward network, and 64 tokens. Its text is p different tokens in random
+# order, **said twice**. In the second half every token but the first can be predicted, and only by looking back. In
+# each of 64 test rows, A is at position 10 and again at 34, and B follows it at 11. The map shows the first row.
 #
 # `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32,
 # and computes the loss on what can be copied.
@@ -113,8 +112,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One text, p = 24. Row i shows where position i looks; dark is a weight of 1. The second A, at
-# 34, looks at B, at 11. Nearly every position from 24 on looks 23 places back.
+# **How to read it.** The first row, p = 24. Row i of the map shows where position i looks; dark is a weight of 1. The
+# second A, at 34, looks at B, at 11. Nearly every position from 24 on looks 23 places back.
 #
 # </div>
 #
@@ -177,14 +176,12 @@ previous = scores[0][0]
 #
 # To find out what depends on a head, remove it: an **ablation**. Before `unify`, the heads' outputs are one tensor
 # z of shape (b, h, t, d). `model(ids, change)` calls `change(layer, z)` in each layer, and goes on with what that
-# returns.
-#
-# A model may fail on zeros in place of an output merely because it never met them in training. A **mean ablation**
-# puts in the head's mean over many texts and positions, and so removes only what varies.
+# returns. A **mean ablation** replaces a head's output by its mean over many texts and positions; zeros might do harm
+# only because the model never met them.
 
 # %%
 def without(model, heads):
-    """Without some heads: loss and share right in the second half, chance of B in our text.
+    """Without some heads: loss, and share of right tokens, in the second half.
 
     heads: (layer, head) of each. Their outputs are replaced by their means.
     """
@@ -201,9 +198,8 @@ def without(model, heads):
     with torch.no_grad():
         model(rows[:, :-1], keep)
         loss = copy_losses(model, rows, change).mean().item()
-        logits = model(rows[:, :-1], change)
-    said, chance = logits[:, 24:].argmax(dim=-1), logits[0, 34].softmax(dim=-1)[rows[0, 11]]
-    return loss, (said == rows[:, 25:]).float().mean().item(), chance.item()
+        said = model(rows[:, :-1], change)[:, 24:].argmax(dim=-1)
+    return loss, (said == rows[:, 25:]).float().mean().item()
 
 def whole(layer):
     return [(layer, head) for head in range(4)]
@@ -211,15 +207,13 @@ def whole(layer):
 cases = {"nothing": [], f"head {best} of layer 1": [(1, best)], "layer 1": whole(1),
          "layer 0": whole(0)}
 for name, heads in cases.items():
-    loss, share, chance = without(four, heads)
-    print(f"without {name:>17}: loss {loss:.2f}, {share:.0%} right; "
-          f"B in our text {chance:.2f}")
+    loss, share = without(four, heads)
+    print(f"without {name:>17}: loss {loss:.2f}, {share:.0%} right")
 print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# **Most answers do not need the head of the map:** without it, 92 % of the tokens are still right, and B in our text
-# keeps a probability of 0.99. The surprise is layer 0. Its heads do not look at the answer, yet without them few
-# answers are right. The loss is then far above that of a guess, so the model is confidently wrong.
+# **Most answers do not need the head of the map:** without it, 92 % of the tokens are still right. The surprise is
+# layer 0. Its heads do not look at the answer, yet without them few answers are right.
 #
 # An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
 # well. Which of the two is the head of the map?
@@ -318,47 +312,20 @@ def contributions(model, rows):
 direct = contributions(four, rows)    # "1.2" is head 2 of layer 1
 for head in range(4):
     print(f"head {head} of layer 1: {direct[f'1.{head}']:+.2f}")
+print(f"layer 0 together: {sum(direct[f'0.{head}'] for head in range(4)):+.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_missed_head_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("missed_head_share", missed_head_share)
 
 # %% [markdown]
-# <div class="card">
-#
-# **Prediction · `layer_0_share`** &nbsp; 1 minute · no points
-#
-# Without layer 0 the loss is the highest of all. How much of the logit do its four heads add directly, together?
-#
-# - **A.** Almost nothing.
-# - **B.** About half of it.
-# - **C.** A negative number, below −2.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "layer_0_share", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-layer_0_share = "A"
-### STUDENT GETS
-# layer_0_share = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% tags=["hide-input"]
-print(f"layer 0 together: {sum(direct[f'0.{head}'] for head in range(4)):+.2f}")
-
-# %% nbgrader={"grade": true, "grade_id": "check_layer_0_share", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("layer_0_share", layer_0_share)
-
-# %% [markdown]
-# So the head of the map does a part of the work. Without it, the other three still put the right token first in
-# most places.
-#
-# Layer 0 adds almost nothing to the logit of the answer, but without it few answers are right: its effect is
-# **indirect**. Neither instrument shows what it passes on, or which part reads it. For that, change a running model
-# at one place.
+# The head of the map does a part of the work, and the other three usually suffice. Layer 0 adds almost nothing to the
+# logit of the answer, but without it few answers are right: its effect is **indirect**. What does it pass on, and
+# which part reads it? To find out, change a running model at one place.
 #
 # ## One activation can bring back half of a lost logit
 #
-# At the second A an [induction head](../../site/glossary.md#induction-head) has to find the B. But B's
-# embedding does not say which token came before it. Here is how two heads might solve that together:
+# At the second A, an induction head has to find B. But B's embedding does not say which token came before it. Two
+# heads could solve that together:
 
 # %%
 plots.diagrams.induction_circuit()
@@ -371,14 +338,14 @@ plots.diagrams.induction_circuit()
 #
 # </div>
 #
-# That is a hypothesis, and it names positions. To test it, take two texts that differ in one token. In the
-# **clean** text A stands before B and is also the last token, so the answer B can be copied. In the **corrupted**
-# text another token replaces the first A, so the last token has never been there before.
+# That is a hypothesis. To test it, take two texts that differ in one token. In the **clean** text A stands before B
+# and is also the last token, so B can be copied. In the **corrupted** text another token replaces the first A, so the
+# last token is new.
 #
 # **Activation patching** (or causal tracing, [Meng et al., 2022](https://arxiv.org/abs/2202.05262)) runs the
 # corrupted text, but replaces one activation by its value in the clean run. If the right answer comes back, that
 # activation carried what was missing. An ablation asks what is needed; a patch asks what is *sufficient* to bring
-# the answer back. It traces only the information in which the texts differ.
+# the answer back. What both texts share, it cannot find.
 
 # %% [markdown]
 # <div class="card">
@@ -493,17 +460,19 @@ check.prediction("patch_place", patch_place)
 # <div class="figure-caption">
 #
 # **How to read it.** Each number is the share of the lost logit, over 64 pairs of texts, that comes back when that
-# head is patched at that position. Hatched cells came out as exactly 0. What layer 1, the last, writes elsewhere
-# cannot reach position 34.
+# head is patched at that position. Hatched: one cell that came out as 0, and all cells of layer 1 but those at 34,
+# which were not patched: the last layer cannot reach 34 from elsewhere.
 #
 # </div>
 #
 # **The hypothesis holds at both of its positions.** At position 11, two heads of layer 0 bring back a half and a third
 # of what was lost, and these two have the highest previous-token scores. At every other position layer 0 brings back
 # next to nothing, even at the token that was replaced. At position 34, each head of layer 1 delivers a part of the
-# answer. The shares of layer 1 add up to more than 1, because the last norm is not linear.
+# answer. These parts add up to more than 1, because the last norm is not linear: [with its σ held
+# fixed](../../site/further.md#lesson-19) they add up to 1.00.
 #
-# An output can bring much back without being needed. The player compares the two:
+# An output can bring much back without being needed, where others do the same work. The player shows another run of
+# this training, and switches off with zeros.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -511,12 +480,12 @@ from helpers.players import show_player
 show_player("patch")
 
 # %% [markdown]
-# ## Layer 0 helps through the keys of layer 1
+# ## Only the keys of layer 1 need layer 0
 #
-# Layer 1 reads a hidden state three times: for queries, for keys and for values. The diagram claims that layer 0
-# helps through the **keys**, because a key has to say which token came before its own; a query and a value need
-# only their own token. **Path patching** ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)) tests a
-# single path: what one part has written is replaced where *one* other part reads it, and nowhere else.
+# Layer 1 reads a hidden state three times: for queries, for keys and for values. In the diagram only the **keys** need
+# layer 0, because a key has to say which token came before its own. **Path patching** ([Goldowsky-Dill et al.,
+# 2023](https://arxiv.org/abs/2304.05969)) tests a single path: what one part has written is replaced where *one* other
+# part reads it, and nowhere else.
 
 # %% [markdown]
 # <div class="card">
@@ -558,85 +527,85 @@ def path_patched(layer, x, other, role):
 # %% nbgrader={"grade": true, "grade_id": "check_path_patched", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(path_patched)
 
-# %%
-def by_role(model, heads):
-    """For each role, how much of the answer some heads of layer 0 bring back through it."""
-    with torch.no_grad():
-        high, low = right_logit(model(clean)), right_logit(model(corrupted))
-        fresh, stale = model.parts(clean), model.parts(corrupted)
-        x = stale["tokens"] + sum(stale[f"0.{head}"] for head in range(4))
-        other = x + sum(fresh[f"0.{head}"] - stale[f"0.{head}"] for head in heads)
-        shares = []
-        for role in ROLES:
-            y = x + path_patched(model.layers[1], x, other, role)
-            shares.append((right_logit(model.to_logits(model.norm(y))) - low) / (high - low))
-    return shares
+# %% [markdown]
+# What is *needed*? In all rows, let one role read a hidden state with the means of layer 0's outputs. What is
+# *sufficient*? In a corrupted text, let one role read the clean hidden state. The corrupted text has another token in
+# place of A, as before, or in place of B.
 
-for name, heads in [("layer 0", range(4)), *[(f"head {head}", [head]) for head in range(4)]]:
-    found = zip(ROLES, by_role(four, heads))
-    print(f"{name} through", *[f"{role} {share:.2f}" for role, share in found])
+# %%
+def after_layer_0(model, ids):
+    """The hidden state, (b, t, e), and the same with the means of layer 0's outputs."""
+    parts = model.parts(ids)
+    written = sum(parts[f"0.{head}"] for head in range(4))
+    return parts["tokens"] + written, parts["tokens"] + written.mean(dim=(0, 1))
+
+def by_role(model, x, other):
+    """For each role, the logits where it reads `other` and the two others read x."""
+    added = {role: path_patched(model.layers[1], x, other, role) for role in ROLES}
+    return {role: model.to_logits(model.norm(x + y)) for role, y in added.items()}
+
+@torch.no_grad()
+def right_without(model):
+    """The share of right tokens where one role does not get what layer 0 writes."""
+    return {role: (logits[:, 24:].argmax(dim=-1) == rows[:, 25:]).float().mean().item()
+            for role, logits in by_role(model, *after_layer_0(model, rows[:, :-1])).items()}
+
+@torch.no_grad()
+def brought_back(model, corrupted):
+    """The share of the lost logit that comes back where one role reads the clean state."""
+    high, low = right_logit(model(clean)), right_logit(model(corrupted))
+    states = [after_layer_0(model, ids)[0] for ids in (corrupted, clean)]
+    return {role: (right_logit(logits) - low) / (high - low)
+            for role, logits in by_role(model, *states).items()}
+
+another_b = clean.clone()
+another_b[:, 11] = corrupted[:, 10]    # the same new token, in place of B
+for name, found in [("right without layer 0", right_without(four)),
+                    ("back, A replaced", brought_back(four, corrupted)),
+                    ("back, B replaced", brought_back(four, another_b))]:
+    print(f"{name:>21}:", *[f"  {role} {share:.2f}" for role, share in found.items()])
 for pair in ([1, 3], [0, 2]):
     share = without(four, [(0, head) for head in pair])[1]
     print(f"without heads {pair[0]} and {pair[1]} of layer 0: {share:.0%} right")
 
 # %% [markdown]
-# **What layer 0 passes on reaches the answer through the keys of layer 1**, and hardly through anything else. Heads 1
-# and 3 are also needed: without both, most answers are wrong; without the other two, 99 % are right. These texts
-# cannot show that layer 1 copies B's value: B is the same in both.
+# **Only the keys need layer 0.** Take it from them, and copying fails; take it from the queries or from the values,
+# and 99 % of the tokens stay right. **Replace A, and the keys carry the difference; replace B, and the values do.** So
+# layer 1 finds B by its key and copies its value, as in the diagram. The two heads of layer 0 that the patches found
+# are also needed: without both, most answers are wrong.
 #
-# One model may be an accident. Here are four more, and a control with a single layer.
+# One model may be an accident. Here are four more.
 
 # %% tags=["hide-input"]
-print("seed   steps   highest induction score   right   without that head "
-      "  restored through keys")
+print("seed   right   without its    without layer 0   back through keys,   through values,")
+print("             clearest head        in the keys           A replaced        B replaced")
 for seed in range(1, 5):
     torch.manual_seed(seed)
     other = AttentionOnly(n=64, e=64, h=4, depth=2).to(device())
-    steps = learn(other)
+    learn(other)
     with torch.no_grad():
         _, looked = other.run(rows[:, :-1])
-    score, head = pattern_scores(looked[1], 24)[1].max(dim=0)
-    before, after = (without(other, one)[1] for one in ([], [(1, head.item())]))
-    keys = by_role(other, range(4))[1]
-    print(f"{seed:>4} {steps:>7} {score:>25.2f} {before:>7.0%} {after:>19.0%} {keys:>23.2f}")
-for h in (1, 4):
-    torch.manual_seed(0)
-    single = AttentionOnly(n=64, e=64, h=h, depth=1).to(device())
-    *_, last = train_to_copy(single, 250)
-    print(f"one layer, heads: {h}, 250 steps: loss {last:.2f}")
+    head = pattern_scores(looked[1], 24)[1].argmax().item()
+    before, after = (without(other, one)[1] for one in ([], [(1, head)]))
+    keys = brought_back(other, corrupted)["keys"]
+    values = brought_back(other, another_b)["values"]
+    print(f"{seed:>4} {before:>7.0%} {after:>15.0%} {right_without(other)['keys']:>18.0%} "
+          f"{keys:>20.2f} {values:>16.2f}")
 
 # %% [markdown]
-# In each of the five models nearly all of the lost logit comes back through the keys, and most answers stay right
-# without the head of the clearest map. A single layer has not learned the task after more steps than any of them
-# needed.
+# All five models agree. Without the head of the clearest map, each of them has 86 % to 92 % of the tokens right.
 #
 # ## The weights point to the same two heads
 #
-# Can the circuit be read without texts, from the **weights**? A head is two products of matrices:
-
-# %%
-plots.diagrams.head_circuits()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** One head owns d rows of the matrices for queries, keys and values, and d columns of `unify`.
-# Above, a hidden state at each end gives a score (before rotation). Below, a hidden state enters at the right, and
-# the product is what the head writes.
-#
-# </div>
-#
-# The **QK circuit** says where a head looks, the **OV circuit** what it moves. The induction circuit is a
-# **K-composition**: the keys of layer 1 read what the OV circuits of layer 0 write. A **composition score**,
-# simplified from [Elhage et al.](https://transformer-circuits.pub/2021/framework/index.html), measures how much one
-# head reads of what another writes:
+# The weights can be asked without any text. A **composition score**, simplified from [Elhage et
+# al.](https://transformer-circuits.pub/2021/framework/index.html), measures how much one head could read of what an
+# earlier head writes:
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
 # \lVert W_{\mathrm{writes}} \rVert} \quad \text{(Frobenius norms),}$$
 #
-# where $W_{\mathrm{reads}}$ is the later head's rows of $W_q$, $W_k$ or $W_v$ (theirs takes its whole QK or OV
-# circuit), and $W_{\mathrm{writes}}$ the earlier head's OV circuit. Random matrices have a score, too. Compare
-# every score with theirs.
+# where $W_{\mathrm{reads}}$ is the later head's rows of $W_q$, $W_k$ or $W_v$, and $W_{\mathrm{writes}}$ the product
+# of the earlier head's columns of `unify` and rows of $W_v$.
 
 # %% [markdown]
 # <div class="card">
@@ -682,85 +651,87 @@ def composition_scores(reads, to_values, unify, h):
 # %% nbgrader={"grade": true, "grade_id": "check_composition_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(composition_scores)
 
-# %% tags=["hide-input"]
-first, second = four.layers
-torch.manual_seed(0)
-chance = torch.stack([composition_scores(*torch.randn(3, 64, 64), 4).mean(dim=0)
-                      for _ in range(500)])
-readers = {"queries": second.to_queries, "keys": second.to_keys, "values": second.to_values}
-for role, layer in readers.items():
-    found = composition_scores(layer.weight, first.to_values.weight, first.unify.weight, 4)
-    print(f"{role:>7}: mean scores of the heads of layer 0",
-          *[f"{one:.2f}" for one in found.mean(dim=0)])
-print(f"random matrices: {chance.mean():.3f}, standard deviation {chance.std():.3f}, "
-      f"highest in 500 draws {chance.max():.3f}")
-
 # %% [markdown]
-# The keys read heads 1 and 3 most, the two that path patching found. But the sizes differ: for the keys heads 0 and 2
-# are also above all random draws, yet patching them brings back little. The score says what a head *could* read, not
-# what passes on real texts.
+# In the model above, the keys of layer 1 have their highest scores with heads 1 and 3 of layer 0 ([measured
+# further](../../site/further.md#lesson-19)). A score says what a head *could* read, not what passes on real texts.
 #
-# ## In a small GPT-2, the strongest head's map does not show copying
+# ## In a small GPT-2, what is replaced decides which head is found
 #
-# Back to the text of the beginning. The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) has four blocks of six
-# heads. The corrupted text has `name` in place of `line`, and the measure is the **logit difference** between the
-# two. `patch_every_head` patches each head at all positions, as `patched` did at one.
+# Back to the first text. The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) has four blocks of six
+# heads. Without its previous-token head, head 1 of block 0, copying fails, as lesson 12 found. Replace the same two
+# tokens as in the small model: the answer, `line`, by `name`; and the token before it, `(`, by 100 random ones. The
+# measure is the **logit difference** of `line` and `name`. `patch_every_head` patches each head at all positions, as
+# `patched` did at one.
 
 # %%
-high, low, shares = patch_every_head(pocket, ids, others, right, wrong)
-print(f"logit difference: clean {high:.2f}, corrupted {low:.2f}; "
-      f"all shares together {shares.sum():.2f}")
+replaced = {"line": others, "(": ids.repeat(100, 1)}
+drawn = torch.randint(pocket.config.n, (100,), generator=torch.Generator().manual_seed(0))
+replaced["("][:, 3] = drawn.to(device())
+found = {}
+for token, texts in replaced.items():
+    answers_of_both = right.expand(len(texts)), wrong.expand(len(texts))
+    found[token] = patch_every_head(pocket, ids.expand_as(texts), texts, *answers_of_both)
+    print(f"{token!r} replaced: logit difference {found[token][1]:.2f}, "
+          f"clean {found[token][0]:.2f}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A grid of four blocks by six heads. The darkest cell by far is head 5 of block 0, about 0.8; head 3 of block 3 has about 0.4, two more about 0.2, and nearly all others are near 0."}}
-plots.heat(shares, [f"block {block}" for block in range(4)],
-           [f"head {head}" for head in range(6)], scale=1, row_label="", column_label="",
-           title="Head 5 of block 0 brings back most", digits=2)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two grids of four blocks by six heads. Left, where line was replaced, the darkest cell by far is head 5 of block 0, about 0.8; head 3 of block 3 has about 0.4. Right, where the parenthesis before it was replaced, the darkest is head 1 of block 0, about 0.4; head 0 of block 2 and head 3 of block 3 have about 0.3. Nearly all other cells are near 0."}}
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 2.9), layout="compressed")
+titles = ("line replaced: head 5 of block 0", "( before it replaced: head 1 of block 0")
+for ax, title, (*_, shares) in zip(axes, titles, found.values()):
+    plots.heat(shares, [f"block {block}" for block in range(4)], range(6), ax=ax, scale=1,
+               row_label="", column_label="head", title=title, digits=2)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
 # **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
-# run. Cream shares are just below 0. Effects along one path are counted at both of its ends, so shares need not add
-# up to 1.
+# run; on the right, for the mean over 100 texts. Cream shares are just below 0. If one head feeds another, patching
+# either restores the same effect, so it is counted twice.
 #
 # </div>
 #
-# The largest shares are in the first block and in the last two. Where do three of these heads act, and where do
-# they look?
+# Where do the strongest heads act, and where do they look?
 
 # %%
-kept, own = gathered_by_heads(pocket, ids), gathered_by_heads(pocket, others)
 looked = pocket.attention_weights(ids)[:, 0]    # (block, head, t, t)
-for block, head in [(0, 5), (2, 0), (3, 3)]:
-    back = []
-    for at in range(ids.shape[1]):
-        mixed = own[block].clone()
-        mixed[:, at] = kept[block][:, at]
-        logits = patched_gpt2(pocket, others, mixed, block, head)[:, -1]
-        back.append(((logits[0, right] - logits[0, wrong]).item() - low) / (high - low))
-    at = max(range(len(back)), key=back.__getitem__)
-    to = looked[block, head, at].argmax().item()
-    print(f"head {head} of block {block}: {back[at]:.2f} at position {at} "
-          f"({tokenizer.token(ids[0, at])!r}), "
-          f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
+for token, texts in replaced.items():
+    high, low, shares = found[token]
+    kept = gathered_by_heads(pocket, ids.expand_as(texts))
+    own = gathered_by_heads(pocket, texts)
+    print(f"{token!r} replaced")
+    for place in shares.flatten().topk(4).indices.tolist():
+        block, head = divmod(place, 6)
+        back = []
+        for at in range(ids.shape[1]):
+            mixed = own[block].clone()
+            mixed[:, at] = kept[block][:, at]
+            logits = patched_gpt2(pocket, texts, mixed, block, head)[:, -1]
+            difference = (logits[:, right] - logits[:, wrong]).mean().item()
+            back.append((difference - low) / (high - low))
+        at = max(range(len(back)), key=back.__getitem__)
+        to = looked[block, head, at].argmax().item()
+        print(f"    head {head} of block {block}: {back[at]:.2f} at position {at} "
+              f"({tokenizer.token(ids[0, at])!r}), "
+              f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
-# **The head that brings back most looks most at its own position.** Head 5 of block 0 acts at `line`, and looks at
-# `line` itself. The heads of blocks 2 and 3 act at the last position, and look at the answer. Head 5 is not
-# specific to copying: without it, the loss on ordinary code more than doubles ([measured
-# further](../../site/further.md#lesson-12)).
+# **As in the small model, an early head carries which token came before, and later heads look at the answer.** With
+# `(` replaced, the previous-token head brings back most. It acts at `line`. With `line` replaced it brings back
+# nothing, because the token before is the same in both texts. Most then comes from head 5 of block 0, which acts at
+# `line` and looks at `line` itself. In both cases, head 0 of block 2 and head 3 of block 3 act at the last position,
+# and look at `line`.
 #
-# The previous-token head of lesson 12, head 1 of block 0, brings back nothing. In both texts the token before the
-# name is `(`, so there it writes the same. Patching tests the *difference* between two texts, and only that.
+# Head 5 is not specific to copying: without it, the loss on ordinary code more than doubles ([measured
+# further](../../site/further.md#lesson-12)). And a head that copies elsewhere need not copy here: lesson 12's
+# strongest induction head, head 4 of block 2, looks at the first token, and brings back next to nothing.
 #
 # ## In this text, only the last block makes the answer likely
 #
-# Patching tells which parts matter. A cheaper instrument tells *when* an answer appears. The **logit lens**
-# ([nostalgebraist, 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) sends
-# the hidden state after each block through the last norm and the output layer, as if it were the last. The logits
-# are what the model would say if the remaining blocks added nothing. The function below has the bug that a widely
-# used library had ([TransformerLens, issue
+# A cheaper instrument tells *when* an answer appears. The **logit lens** ([nostalgebraist,
+# 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) sends the hidden state
+# after each block through the last norm and the output layer, as if the remaining blocks added nothing. The function
+# below has the bug that a widely used library had ([TransformerLens, issue
 # 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
 
 # %% [markdown]
@@ -820,32 +791,41 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
     print(f"{place:>9}:", *words, sep="   ")
 
 # %% [markdown]
-# The embedding of `(` says `(` again: the table of tokens is also the output layer. After blocks 0 and 1 `self` is
-# the second guess, and only block 3 decides for `line`. That agrees with the patches: two heads that look at the
-# answer are in blocks 2 and 3. At the first `(` the model does say `self`, with 0.75. What in the state after block 1
-# speaks for it there?
+# Only block 3 decides for `line`. That agrees with the patches: heads that look at the answer are in blocks 2 and 3.
+# For the early states of some models the lens shows nothing sensible ([Belrose et al.,
+# 2023](https://arxiv.org/abs/2303.08112)): later blocks need not read a state as the output layer does.
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
 # There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each
-# state is normed alone and has a deviation of its own. Divided by that of the last state, an early state gives small
-# logits, and looks undecided.
+# state is normed alone. Divided by the deviation of the last state, an early state gives small logits, and looks
+# undecided.
 #
 # </details>
 #
-# Later blocks need not read a state as the output layer does, and there are models for whose early states the lens
-# shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
+# ## Which parts did it?
 #
-# ## One feature of a dictionary makes the model expect `self`
+# **In the model that copies**, two heads of layer 0 write into B's hidden state which token came before it. The keys
+# of layer 1 read that, so its heads look at B, and their values copy B. The proof is in what is lost without a part,
+# and in what it brings back: for the keys and the values, in five models.
 #
-# Except for the lens, all tests took **heads** as the parts. But a hidden state of e numbers can hold more than e
-# features, in directions that are not at right angles, where few features occur at a time. This is **superposition**
-# ([Elhage et al., 2022](https://arxiv.org/abs/2209.10652); [Measured further](../../site/further.md#lesson-19) trains
-# their toy). Then a component, or a head, may mix several features.
+# **In the GPT-2**, the previous-token head acts at `line`, and heads of blocks 2 and 3 look at `line` from the last
+# position. Only heads were patched, never a feed-forward layer, and in one text. Which of their inputs the later heads
+# need was not tested.
 #
-# If directions outnumber dimensions, look for the directions. A **sparse autoencoder** ([Bricken et al.,
-# 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html)) learns a dictionary of k > e
-# features from many hidden states x:
+# - **The map was no proof.** It shows one of four induction heads. That head adds more than a quarter of the logit,
+#   yet without its clearest head each of five models has 86 % to 92 % of the tokens right.
+# - **A patch finds only what differs between two texts.** In the GPT-2, the previous-token head is found where the
+#   token before `line` was replaced, and not where `line` was.
+#
+# ## Directions can be switched off, too
+#
+# All these tests took **heads** as the parts. But a hidden state of e numbers can hold more than e features, in
+# directions that are not at right angles, where few features occur at a time: **superposition** ([Elhage et al.,
+# 2022](https://arxiv.org/abs/2209.10652); [measured further](../../site/further.md#lesson-19)). A **sparse
+# autoencoder** looks for such directions. From many hidden states x it learns a dictionary of k > e features
+# ([Bricken et al., 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html), with the penalty of
+# [a later update](https://transformer-circuits.pub/2024/april-update/index.html#training-saes)):
 #
 # $$f = \mathrm{ReLU}\big((x - b_d) W_e + b_e\big), \qquad \hat x = f W_d + b_d, \qquad
 # L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
@@ -893,91 +873,49 @@ check(dictionary_loss)
 
 # %% [markdown]
 # With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of
-# width e = 192 (recorded). How much of the model survives if block 2 reads the rebuilt states? The unit is bits per
-# byte on modules that were held out.
+# width e = 192 (recorded). How well does it predict held-out modules if block 2 reads the rebuilt states?
 
 # %%
 run = recorded("dictionary")
-print(f"own states: {run['result']['own']:.2f} bits per byte; "
-      f"their mean in place of each: {run['result']['mean']:.2f}")
+print(f"own states: {run['result']['own']:.2f} bits per byte")
 for look in run["curve"]:
-    print(f"λ = {look['penalty']}: {look['present']:>5.1f} features present, "
-          f"{look['dead']:.0%} of all never, {look['lost']:.0%} of the variance lost, "
+    print(f"λ = {look['penalty']}: {look['present']:>4.1f} features present, "
           f"{look['held_out_bits']:.2f} bits per byte")
 
 # %% [markdown]
-# **The fewer features describe a state, the more of the model is lost:** with the smallest penalty the loss rises
-# from 1.16 to 1.33 bits per byte. At λ = 0.6 the majority of the 512 features is **dead**: never present on held-out
-# text. What a dictionary leaves out is part of what the model predicts with, and may be what one is looking for.
-#
-# The dictionary of λ = 0.2 comes with the course. Of the features in this text, number 343 was picked for its large
-# effect. It is present at both `(` and hardly elsewhere. A name for it, such as *an argument comes next*, is a
-# hypothesis. To test it, switch it off: subtract what it adds to the state after block 1, and let blocks 2 and 3 go
-# on. As a control, subtract as much in a random direction.
+# **The fewer features describe a state, the more of the model is lost.** With λ = 0.2, feature 343 was picked for its
+# effect in this text. To switch it off, subtract what it adds to the state after block 1, and let blocks 2 and 3 go
+# on. As a control, switch off each other feature that is present at the same position, one at a time.
 
 # %%
 dictionary = Dictionary.load(FOLDER / "dictionary.safetensors", device())
+present = dictionary.features(states[2])[0]    # (t, k)
 
 @torch.no_grad()
-def feature_off(number, direction=None):
-    """Logits (t, n) of the text without a feature; or with as much off in a direction."""
-    strength = dictionary.features(states[2])[..., number, None] * dictionary.length
-    row = dictionary.decode[number]
-    x = states[2] - strength * (row if direction is None else direction * row.norm())
+def feature_off(number):
+    """Probabilities (t, n) of the next token without what one feature adds."""
+    x = states[2] - present[:, number, None] * dictionary.length * dictionary.decode[number]
     for block in pocket.blocks[2:]:
         x = block(x)
-    return (pocket.norm(x) @ pocket.tokens.weight.T)[0]
+    return (pocket.norm(x) @ pocket.tokens.weight.T)[0].softmax(dim=-1)
 
-# %% tags=["hide-input"]
-def top(logits):
-    return "   ".join(f"{tokenizer.token(i)!r} {chance:.2f}"
-                      for chance, i in zip(*logits.softmax(dim=-1).topk(3)))
-
-strengths = dictionary.features(states[2])[0, :, 343].tolist()
-print("present at:", *[f"{tokenizer.token(i)!r} {strength:.2f}"
-                       for i, strength in zip(ids[0], strengths) if strength > 0.005])
-torch.manual_seed(0)
-directions = F.normalize(torch.randn(40, 192), dim=-1).to(device())
-off, controls = feature_off(343), [feature_off(343, one) for one in directions]
 for at, name in ((3, "first"), (16, "second")):
-    token = own[0, at].argmax()
-    chance = lambda logits: logits[at].softmax(dim=-1)[token].item()
-    chances = [chance(one) for one in controls]
-    print(f"{name} (, as it is: {top(own[0, at])}")
-    print(f"{name} (, off:      {top(off[at])}")
-    print(f"    {tokenizer.token(token)!r} as it is {chance(own[0]):.2f}, "
-          f"off {chance(off):.2f}; "
-          f"40 random directions: {min(chances):.2f} to {max(chances):.2f}")
-difference = [(one[right] - one[wrong]).item() for one in (own[0, -1], off[-1])]
-print(f"logit difference of line and name: {difference[0]:.2f}, off {difference[1]:.2f}")
+    chances = own[0, at].softmax(dim=-1)
+    said = chances.argmax()
+    others_off = [feature_off(number)[at, said].item()
+                  for number in present[at].nonzero().flatten().tolist() if number != 343]
+    print(f"{name} (: {tokenizer.token(said)!r} {chances[said]:.2f}; "
+          f"without feature 343 {feature_off(343)[at, said]:.2f}; without one of "
+          f"{len(others_off)} others {min(others_off):.2f} to {max(others_off):.2f}")
 
 # %% [markdown]
-# **At the first `(` the feature makes the model expect `self`.** Without it the probability of `self` falls from 0.75
-# to 0.03, and none of 40 random directions takes it below 0.30. At the second `(` it decides little: `line` stays
-# first, and random directions change it as much. So the answer `line` does not rest on this feature. And the name is
-# too wide: with the feature off, an argument is still expected there.
-#
-# The last line warns of the measure. Without the feature the logit difference rises, though `line` becomes less
-# probable. The difference sees two tokens only, and probability can move to others.
+# **At the first `(` one feature makes the model expect `self`.** Without it `self` all but vanishes; without any one
+# of the others present there, it stays likely. At the second `(` it decides little, so `line` does not rest on it.
+# What the feature stands for is not shown: other features may announce the same.
 #
 # ## What you can do now
 #
-# **Which parts did it, and how would you prove it?** In the model that copies, two heads of layer 0 write into B's
-# hidden state which token came before it. The keys of layer 1 read that, and all four heads of layer 1 add to the
-# logit of B. In the GPT-2, heads of blocks 2 and 3 that look at `line` act at the last position, and head 5 of block
-# 0 brings back most. No single test shows all of this, and the GPT-2 was tested on one pair of texts, without its
-# feed-forward layers.
-#
-# - **The map was no proof.** It shows one of four induction heads. That head adds more than a quarter of the logit,
-#   yet without it more than nine in ten tokens are right.
-# - **Patches traced the circuit.** Through the keys of layer 1 alone, layer 0 brings back nearly all of the lost logit,
-#   in each of five models.
-# - **A patch tests only what differs between two texts.** So it is not shown that layer 1 copies B's value. In the
-#   pocket GPT-2, the previous-token head brings back nothing.
-# - **Heads may be the wrong parts.** Without one feature the model no longer expects `self` at the first `(`;
-#   removing random directions never did that. But each dictionary loses part of the model.
-#
-# You can now ask these questions, and say what each instrument cannot see:
+# You can ask eight questions, and say what each instrument cannot see:
 #
 # | instrument | its question | its blind spot |
 # |---|---|---|
@@ -992,10 +930,11 @@ print(f"logit difference of line and name: {difference[0]:.2f}, off {difference[
 #
 # **Two questions to think about**
 #
-# <details><summary>1. Which corrupted text would show what head 1 of block 0 of the pocket model does?</summary>
+# <details><summary>1. What does the reverse patch test: the clean text, with one activation of the corrupted text?
+# </summary>
 #
-# One in which the token before the first `line` is another one, and all else the same: then the key of `line` no
-# longer says that `(` came before it. Compare the copying model, where the token before the answer was replaced.
+# What is needed. It is an ablation with the value of another text in place of the mean, and little is lost where
+# other parts carry the same.
 #
 # </details>
 # <details><summary>2. A head's direct contribution to the right token is large. Does it raise the
@@ -1018,7 +957,5 @@ print(f"logit difference of line and name: {difference[0]:.2f}, off {difference[
 # - [Elhage et al., *Toy models of superposition*, 2022](https://arxiv.org/abs/2209.10652), and [Bricken et al.,
 #   *Towards monosemanticity*, 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html): why
 #   features outnumber dimensions, and dictionaries that find them.
-# - [Belrose et al., *Eliciting latent predictions from transformers with the tuned
-#   lens*, 2023](https://arxiv.org/abs/2303.08112): where the logit lens fails, and a lens that is trained.
 #
 # **Next:** [lesson 20, *Taught to answer*](../20_answering/20_answering.ipynb)

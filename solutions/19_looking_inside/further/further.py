@@ -7,10 +7,10 @@
 # %% [markdown]
 # # Measured further: Looking inside
 #
-# Three measurements beside [lesson 19](../19_looking_inside/19_looking_inside.ipynb), on the smallest model that copies: one head in each
-# of two layers. When do its heads form, what does it say without the first of them, and what does a single layer learn
-# where the period never changes? Then a toy of superposition, five features of the dictionary, and a cell for those who
-# have GPT-2's weights.
+# Beside [lesson 19](../19_looking_inside/19_looking_inside.ipynb). First the smallest model that copies, with one head in each
+# of two layers: when do its heads form, what does it say without the first of them, and what does a single layer learn?
+# Then the lesson's model: the shares of its last layer, and its composition scores. Then a toy of superposition, five
+# features of the dictionary, and a cell for those who have GPT-2's weights.
 
 # %%
 import math
@@ -81,11 +81,17 @@ print(f"says the token that layer 1 looks at most in {(said == most)[:, 24:].flo
 # %% [markdown]
 # ## A clock
 #
-# One layer, trained with p = 32 alone, has the score of a perfect induction head at p = 32. But it has learned to look
+# A single layer does not learn the task of the lesson in 250 steps, more than any of the lesson's five models needed.
+# But one layer, trained with p = 32 alone, has the score of a perfect induction head at p = 32. But it has learned to look
 # 31 places back, whatever is there. Unless the period varies, in training or in the test, the score cannot tell a clock
 # from an induction head.
 
 # %%
+for h in (1, 4):
+    torch.manual_seed(0)
+    single = AttentionOnly(n=64, e=64, h=h, depth=1)
+    *_, last = train_to_copy(single, 250)
+    print(f"one layer, heads: {h}, p from 16 to 32, 250 steps: loss {last:.2f}")
 torch.manual_seed(0)
 clock = AttentionOnly(n=64, e=64, h=1, depth=1)
 *_, last = train_to_copy(clock, 120, periods=(32, 32))
@@ -96,6 +102,83 @@ for p in (32, 31, 24, 16):
         loss = copy_losses(clock, others).mean().item()
         _, weights = clock.run(others[:, :-1])
     print(f"p = {p}: induction score {induction_scores(weights[0], p)[0]:.2f}, loss {loss:.2f}")
+
+# %% [markdown]
+# ## With the norm's σ held fixed, the shares add up to 1
+#
+# The lesson patches the four heads of layer 1 at the last position, one at a time. The parts of the lost logit that they
+# bring back add up to more than 1. The last norm divides by another σ in each patched run. Divide by that of the
+# corrupted run throughout, and the model is linear from layer 1 to the logit: the shares add up to 1.
+
+# %%
+torch.manual_seed(0)
+four = AttentionOnly(n=64, e=64, h=4, depth=2)
+steps = next(steps for steps, loss in enumerate(train_to_copy(four, 400), 1) if loss < 0.1)
+clean, answers = rows[:, :35], rows[:, 11]
+corrupted = clean.clone()
+corrupted[:, 10] = torch.stack([row.bincount(minlength=64).argmin() for row in clean])
+
+def logit(x, deviation=None):
+    """The mean logit of the right answer, of last hidden states (b, e). deviation: in place of their own."""
+    x = x - x.mean(dim=-1, keepdim=True)
+    if deviation is None:
+        deviation = (x.square().mean(dim=-1, keepdim=True) + four.norm.eps).sqrt()
+    logits = four.to_logits(x / deviation * four.norm.weight + four.norm.bias)
+    return logits.gather(1, answers[:, None]).mean().item()
+
+with torch.no_grad():
+    fresh, stale = ({name: part[:, -1] for name, part in four.parts(ids).items()} for ids in (clean, corrupted))
+    high, low = sum(fresh.values()), sum(stale.values())
+    fixed = (low.var(dim=-1, unbiased=False, keepdim=True) + four.norm.eps).sqrt()
+    for name, deviation in (("its own σ", None), ("the corrupted σ", fixed)):
+        lost = logit(high, deviation) - logit(low, deviation)
+        shares = [(logit(low + fresh[f"1.{head}"] - stale[f"1.{head}"], deviation) - logit(low, deviation)) / lost
+                  for head in range(4)]
+        print(f"with {name}:", *[f"{share:.2f}" for share in shares], f"   together {sum(shares):.2f}")
+
+# %% [markdown]
+# ## The weights point to the same two heads
+#
+# A head is two products of matrices:
+
+# %%
+plots.diagrams.head_circuits()
+
+# %% [markdown]
+# One head owns d rows of the matrices for queries, keys and values, and d columns of `unify`. Above, a hidden state at
+# each end gives a score (before rotation): the **QK circuit** says where a head looks. Below, a hidden state enters at
+# the right, and the product is what the head writes: the **OV circuit** says what it moves. The induction circuit is a
+# **K-composition**: the keys of layer 1 read what the OV circuits of layer 0 write.
+#
+# For each head of layer 0, its mean composition score with the heads of layer 1. The keys read heads 1 and 3 most, the
+# two that patching found. Random matrices have a score, too. A second control keeps the trained weights and turns the
+# reading ones by a random rotation. For the keys all four heads are above both, yet patching heads 0 and 2 brings back
+# little.
+
+# %%
+norm = torch.linalg.matrix_norm
+
+def mean_scores(reads, to_values, unify):
+    """Mean composition score of each head of layer 0, (4,). All: (64, 64)."""
+    heads = [slice(16 * head, 16 * head + 16) for head in range(4)]
+    writes = [unify[:, head] @ to_values[head] for head in heads]
+    return torch.tensor([sum(norm(reads[head] @ one) / norm(reads[head]) for head in heads) / norm(one) / 4
+                         for one in writes])
+
+first, second = four.layers
+written_by = (first.to_values.weight, first.unify.weight)
+torch.manual_seed(0)
+with torch.no_grad():
+    for role in ("queries", "keys", "values"):
+        reads = getattr(second, f"to_{role}").weight
+        turned = torch.stack([mean_scores(reads @ torch.linalg.qr(torch.randn(64, 64))[0], *written_by)
+                              for _ in range(200)])
+        print(f"{role:>7}:", *[f"{one:.2f}" for one in mean_scores(reads, *written_by)],
+              f"   turned at random {turned.mean():.3f}, standard deviation {turned.std():.3f}, "
+              f"highest of 200 {turned.max():.3f}")
+    chance = torch.stack([mean_scores(*torch.randn(3, 64, 64)) for _ in range(500)])
+print(f"random matrices: {chance.mean():.3f}, standard deviation {chance.std():.3f}, "
+      f"highest of 500 draws {chance.max():.3f}")
 
 # %% [markdown]
 # ## Five features in two dimensions
