@@ -19,7 +19,7 @@
 # | **You will build** | a recurrent cell with gates, a sentence in one vector, the first attention in translation; then the loss of skip-gram, and a pair of language models that read in opposite directions; and you fix a score |
 # | **You need** | lessons [1](../01_dot_product_attention/01_dot_product_attention.ipynb), [2](../02_queries_keys_values/02_queries_keys_values.ipynb), [5](../05_masking/05_masking.ipynb) and [10](../10_encoder_decoder/10_encoder_decoder.ipynb) |
 # | **It takes** | about 105 minutes: eight exercises, 25 points, and two predictions |
-# | **It computes** | for about a minute, mostly to train four translators; any laptop will do |
+# | **It computes** | for about a minute and a half, mostly to train four translators; any laptop will do |
 #
 # The letters follow [the notation table](../../site/notation.md), with t for the number of words that are read. Some
 # letters follow the papers instead:
