@@ -16,6 +16,7 @@ from helpers.parts import multi_head, positions
 SOURCE = sources(["06_positions"])[0]
 LESSON = load_lesson("06_positions")
 ANSWERS = Answers(SOURCE)
+WAYS = ("learned", "sinusoidal", "relative bias", "rotary")
 
 
 @pytest.fixture
@@ -138,36 +139,77 @@ def test_the_part_turns_half_precision_by_angles_in_full(half):
 # --------------------------------------------------------------------------------------------- what is said
 
 
-def test_the_match_falls_at_first_and_then_goes_up_and_down():
-    """The prediction `match_by_distance`; a farther position may match better than a nearer one."""
-    lines = re.findall(r"distance +(\d+): match +([\d.]+)", printed(SOURCE, "row p · row (p − Δ)"))
-    match = {int(distance): float(value) for distance, value in lines}
-    assert (
-        match[0] == 16 and match[0] > match[4] > match[10] < match[12] > match[16] < match[20] > match[28] < match[44]
-    )
-    assert LESSON.prediction("match_by_distance").truth == "B"
+def test_the_product_of_two_encodings_is_largest_at_distance_0_and_equal_on_both_sides():
+    products = slow_encoding(400, 32) @ slow_encoding(400, 32).T
+    assert (products.triu(1) < 16 - 1e-3).all() and torch.allclose(products.diagonal(), torch.tensor(16.0).double())
+    for row in products[100:300]:
+        assert torch.allclose(row, products[0, (row.argmax() - torch.arange(400)).abs()])
 
 
-def means(cell, row):
-    """The mean accuracies of three runs, as the cell with that code prints them on its rows that begin like this."""
-    (found,) = re.findall(rf"^ *{row}:((?: \d\.\d\d)+)$", printed(SOURCE, cell), re.MULTILINE)
-    return torch.tensor([float(number) for number in found.split()])
+def runs_of(text, *labels):
+    """{method: one tensor of the runs' accuracies for each label}, from lines that name the method, then all these."""
+    number = r"((?: ?\d\.\d\d)+)"
+    found = {}
+    for method in WAYS:
+        line = rf"^ *{method}\b.*?" + ".*?".join(number + label for label in labels)
+        (groups,) = re.findall(line, text, re.MULTILINE)
+        groups = (groups,) if isinstance(groups, str) else groups
+        found[method] = [torch.tensor([float(part) for part in group.split()]) for group in groups]
+    return found
 
 
 def test_four_methods_agree_in_training_and_tell_four_stories_beyond():
-    for method in ("learned", "sinusoidal", "relative bias", "rotary"):
-        assert means("def trained", method).min() >= 0.99
-    far = {way: means("ax.label_outer()", f"{way}, positions 16 to 63") for way in ("learned", "sinusoidal", "rotary")}
-    assert (far["learned"] - 1 / 8).abs().max() < 0.03
-    assert 0.2 < far["sinusoidal"].min() <= far["sinusoidal"].max() < 0.3
-    assert far["rotary"].mean() > 0.9 and 0.7 < far["rotary"].min() < 0.99 and (far["rotary"] > 0.99).sum() == 2
-    as_trained = means("as_trained =", "as trained")
-    assert 0.3 < as_trained.min() <= as_trained.max() < 0.5
-    assert means("as_trained =", "with your bias").min() >= 0.95
-    repeated = as_trained.max(), means("as_trained =", "with your bias").min(), far["rotary"].min()
-    assert [round(number.item(), 2) for number in repeated] == [0.40, 0.98, 0.80]  # the lesson's end repeats them
+    for (runs,) in runs_of(printed(SOURCE, "def trained"), "$").values():
+        assert runs.min() >= 0.995
+    beyond = runs_of(printed(SOURCE, "ax.label_outer()"), " at positions 2 to 15", " at 16 to 63")
+    for method in ("learned", "sinusoidal"):
+        assert beyond[method][0].min() >= 0.995
+    assert (beyond["learned"][1] - 1 / 8).abs().max() < 0.03
+    assert 0.2 < beyond["sinusoidal"][1].min() <= beyond["sinusoidal"][1].max() < 0.3
+    near, far = beyond["rotary"]
+    assert sorted(far.tolist())[1:] == sorted(near.tolist())[1:] == [1, 1]  # the lesson's end repeats the third run's
+    assert [round(part.min().item(), 2) for part in (near, far)] == [0.91, 0.80]
+    assert all((part < 0.5).all() for part in beyond["relative bias"])
     assert LESSON.prediction("sinusoids_beyond").truth == "A"
     assert LESSON.prediction("relative_beyond").truth == "C"
+
+
+def test_hiding_the_new_distances_repairs_both_relative_methods_and_neither_of_the_others():
+    lines = printed(SOURCE, "def with_your_bias").replace(", positions 16 to 63:", "")
+    pairs = runs_of(lines, " as trained", " with your bias")
+    assert pairs["relative bias"][0].min() > 0.39 and pairs["relative bias"][0].max() < 0.42
+    assert pairs["relative bias"][1].tolist() == pytest.approx([0.98] * 3)
+    assert pairs["rotary"][1].min() >= 0.995
+    assert pairs["learned"][1].max() < 0.2 and 0.3 < pairs["sinusoidal"][1].min() <= pairs["sinusoidal"][1].max() < 0.5
+    before, after = (part.mean().item() for part in pairs["sinusoidal"])
+    assert 1.7 < after / before < 2  # nearly doubled
+
+
+def further(line):
+    """What the cell of Measured further with this line printed."""
+    (cell,) = [cell for cell in nbformat.read(SOURCE.further, as_version=4).cells if line in cell.source]
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+def test_only_where_i_and_j_count_does_a_window_that_begins_later_cost_accuracy():
+    columns = runs_of(further("windows begin at"), "  ", "  ", "$")
+    for method in ("relative bias", "rotary"):
+        assert all((runs > 0.995).all() for runs in columns[method])
+    for method, low, high in (("learned", 0.15, 0.25), ("sinusoidal", 0.45, 0.65)):
+        begin, _, later = columns[method]
+        assert begin.min() > 0.995 and low < later.min() <= later.max() < high
+
+
+def test_a_bias_at_the_level_of_the_wrong_distances_leaves_a_fifth_wrong_and_new_distances_took_most_of_the_weight():
+    (right,) = re.findall(r"at −0\.95((?: +\d\.\d\d)+)", further('report("at −0.95"'))
+    assert all(0.76 < float(share) < 0.82 for share in right.split()[-3:])
+    weights = re.findall(r"of all new distances: (\d\.\d\d)", further("of all new distances"))
+    assert len(weights) == 3 and min(map(float, weights)) > 0.6
+
+
+def test_the_distances_that_the_loss_reaches_run_from_minus_13_to_15():
+    """It asks for letters from position 2 on, of sequences of 16."""
+    assert {i - j for i in range(2, 16) for j in range(16)} == set(range(-13, 16))
 
 
 def test_a_bias_for_longer_sequences_keeps_what_was_trained_and_gives_the_rest_no_weight():
@@ -181,14 +223,25 @@ def test_a_bias_for_longer_sequences_keeps_what_was_trained_and_gives_the_rest_n
     assert torch.softmax(torch.tensor([-6.0, -9, -5]), dim=-1)[2] > 0.5
 
 
-def worst_of_three():
-    """{way: the lowest of its three lines in the figure, as {position: height}}, which is the worst run."""
+def reached():
+    """{way: (3, 62), how high the lines of its three runs are in the figure at positions 2 to 63}."""
     cells = [cell for cell in nbformat.read(SOURCE.notebook, as_version=4).cells if "ax.label_outer()" in cell.source]
     (sheet,) = [output.data["image/svg+xml"] for cell in cells for output in cell.outputs if "data" in output]
     lines = [re.findall(r"[ML] \S+ (\S+)", path) for path in re.findall(r'<path[^>]* d="(M [^"]*)"', sheet)]
     runs = torch.tensor([[-float(height) for height in line] for line in lines if len(line) == 62]).view(4, 3, 62)
-    ways = ("learned", "sinusoidal", "relative bias", "rotary")
-    return {way: dict(enumerate(row.tolist(), 2)) for way, row in zip(ways, runs.amin(dim=1), strict=True)}
+    return dict(zip(WAYS, runs, strict=True))
+
+
+def worst_of_three():
+    """{way: the lowest of its three lines in the figure, as {position: height}}, which is the worst run."""
+    return {way: dict(enumerate(runs.amin(dim=0).tolist(), 2)) for way, runs in reached().items()}
+
+
+def test_one_learned_run_has_a_spike_at_32():
+    beyond = reached()["learned"][:, 14:]
+    run, place = divmod(int(beyond.argmax()), beyond.shape[1])
+    heights = beyond[run].sort().values
+    assert place + 16 == 32 and heights[-1] - heights[-2] > 2 * (heights[-2] - heights.median())
 
 
 def test_sinusoids_peak_at_the_same_places_in_all_runs_and_the_worst_rotary_run_drops_at_27():
