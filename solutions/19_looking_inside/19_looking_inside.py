@@ -20,7 +20,7 @@
 # |---|---|
 # | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 110 minutes: seven exercises, 21.5 points, and two predictions |
+# | **It takes** | about 115 minutes: seven exercises, 21.5 points, and two predictions |
 # | **It computes** | for seconds in each cell, a minute or so in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
@@ -345,7 +345,7 @@ plots.diagrams.induction_circuit()
 # **Activation patching** (or causal tracing, [Meng et al., 2022](https://arxiv.org/abs/2202.05262)) runs the
 # corrupted text, but replaces one activation by its value in the clean run. If the right answer comes back, that
 # activation carried what was missing. An ablation asks what is needed; a patch asks what is *sufficient* to bring
-# the answer back. What both texts share, it cannot find.
+# the answer back. It misses any part that does the same in both texts.
 
 # %% [markdown]
 # <div class="card">
@@ -471,7 +471,7 @@ check.prediction("patch_place", patch_place)
 # answer. These parts add up to more than 1, because the last norm is not linear: [with its σ held
 # fixed](../../site/further.md#lesson-19) they add up to 1.00.
 #
-# An output can bring much back without being needed, where others do the same work. The player shows another run of
+# If several heads do the same work, one can restore the answer though none is needed. The player shows another run of
 # this training, and switches off with zeros.
 
 # %% tags=["hide-input"]
@@ -569,8 +569,8 @@ for pair in ([1, 3], [0, 2]):
     print(f"without heads {pair[0]} and {pair[1]} of layer 0: {share:.0%} right")
 
 # %% [markdown]
-# **Only the keys need layer 0.** Take it from them, and copying fails; take it from the queries or from the values,
-# and 99 % of the tokens stay right. **Replace A, and the keys carry the difference; replace B, and the values do.** So
+# **Only the keys need layer 0.** Without it in the keys, copying fails; without it in the queries, or in the values,
+# 99 % of the tokens stay right. **Replace A, and the keys carry the difference; replace B, and the values do.** So
 # layer 1 finds B by its key and copies its value, as in the diagram. The two heads of layer 0 that the patches found
 # are also needed: without both, most answers are wrong.
 #
@@ -652,8 +652,19 @@ def composition_scores(reads, to_values, unify, h):
 check(composition_scores)
 
 # %% [markdown]
-# In the model above, the keys of layer 1 have their highest scores with heads 1 and 3 of layer 0 ([measured
-# further](../../site/further.md#lesson-19)). A score says what a head *could* read, not what passes on real texts.
+# %%
+first, second = four.layers
+weights = second.to_keys.weight, first.to_values.weight, first.unify.weight
+torch.manual_seed(0)
+draws = [composition_scores(*torch.randn(3, 64, 64), 4) for _ in range(100)]
+print("keys, with heads 0 to 3 of layer 0:",
+      *[f"{score:.2f}" for score in composition_scores(*weights, 4).mean(dim=0)])
+print(f"random matrices: {torch.stack(draws).mean():.3f}")
+
+# %% [markdown]
+# The keys of layer 1 have their highest mean scores with heads 1 and 3 of layer 0, which path patching found, too. But
+# heads 0 and 2 are above random matrices as well ([measured further](../../site/further.md#lesson-19)). A score says
+# what a head *could* read, not what passes on real texts.
 #
 # ## In a small GPT-2, what is replaced decides which head is found
 #
@@ -686,8 +697,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
-# run; on the right, for the mean over 100 texts. Cream shares are just below 0. If one head feeds another, patching
-# either restores the same effect, so it is counted twice.
+# run; on the right, for the mean over 100 texts. Cream shares are just below 0. If one head feeds another, both
+# shares contain the effect along that path.
 #
 # </div>
 #
@@ -716,10 +727,10 @@ for token, texts in replaced.items():
               f"which looks most at position {to} ({tokenizer.token(ids[0, to])!r})")
 
 # %% [markdown]
-# **As in the small model, an early head carries which token came before, and later heads look at the answer.** With
-# `(` replaced, the previous-token head brings back most. It acts at `line`. With `line` replaced it brings back
-# nothing, because the token before is the same in both texts. Most then comes from head 5 of block 0, which acts at
-# `line` and looks at `line` itself. In both cases, head 0 of block 2 and head 3 of block 3 act at the last position,
+# **As in the small model, an early head carries which token came before, and later heads look at the answer.** With `(`
+# replaced, the previous-token head brings back more than any other. It acts at `line`. With `line` replaced it brings
+# back nothing, because the token before is the same in both texts. Most then comes from head 5 of block 0, which acts
+# at `line` and looks at `line` itself. In both cases, head 0 of block 2 and head 3 of block 3 act at the last position,
 # and look at `line`.
 #
 # Head 5 is not specific to copying: without it, the loss on ordinary code more than doubles ([measured
@@ -798,16 +809,16 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
 # There the parts of **one** sum went through **one** norm, so one deviation was right for all of them. Here each
-# state is normed alone. Divided by the deviation of the last state, an early state gives small logits, and looks
-# undecided.
+# state is normed alone. If the deviation of the last state is larger, an early state divided by it gives small
+# logits, and looks undecided.
 #
 # </details>
 #
 # ## Which parts did it?
 #
 # **In the model that copies**, two heads of layer 0 write into B's hidden state which token came before it. The keys
-# of layer 1 read that, so its heads look at B, and their values copy B. The proof is in what is lost without a part,
-# and in what it brings back: for the keys and the values, in five models.
+# of layer 1 read that, so its heads look at B, and their values copy B. In five models this shows in what is
+# lost without layer 0 in the keys, and in what keys and values bring back. The two heads were tested in one.
 #
 # **In the GPT-2**, the previous-token head acts at `line`, and heads of blocks 2 and 3 look at `line` from the last
 # position. Only heads were patched, never a feed-forward layer, and in one text. Which of their inputs the later heads
@@ -820,12 +831,12 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 #
 # ## Directions can be switched off, too
 #
-# All these tests took **heads** as the parts. But a hidden state of e numbers can hold more than e features, in
-# directions that are not at right angles, where few features occur at a time: **superposition** ([Elhage et al.,
-# 2022](https://arxiv.org/abs/2209.10652); [measured further](../../site/further.md#lesson-19)). A **sparse
-# autoencoder** looks for such directions. From many hidden states x it learns a dictionary of k > e features
-# ([Bricken et al., 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html), with the penalty of
-# [a later update](https://transformer-circuits.pub/2024/april-update/index.html#training-saes)):
+# Most of these tests took **heads** or layers as the parts. But a hidden state of e numbers can hold more than e
+# features, in directions that are not at right angles, where few features occur at a time: **superposition** ([Elhage
+# et al., 2022](https://arxiv.org/abs/2209.10652); [measured further](../../site/further.md#lesson-19)). A **sparse
+# autoencoder** looks for such directions. From many hidden states x it learns a dictionary of k > e features ([Bricken
+# et al., 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html), with the penalty of [a later
+# update](https://transformer-circuits.pub/2024/april-update/index.html#training-saes)):
 #
 # $$f = \mathrm{ReLU}\big((x - b_d) W_e + b_e\big), \qquad \hat x = f W_d + b_d, \qquad
 # L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
