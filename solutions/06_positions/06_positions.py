@@ -74,7 +74,7 @@ for sentence in ("dog bites man", "man bites dog"):
 # such layers: permuted inputs give the same outputs, in the permuted order, so their mean is the same. The model
 # knows *which* words are there but not *where*.
 #
-# So the position has to enter, either the vectors, before attention sees them, or the comparison itself. Both are
+# So the position must be added somewhere: to the vectors, before attention sees them, or to their comparison. Both are
 # called **positional encoding**. We begin with the vectors.
 
 # %%
@@ -199,8 +199,8 @@ for name, weights in zip(("without", "with"), maps):
 #
 # </div>
 #
-# With positions, each word but the first gives nearly all its weight to the word before it. **A query that contains a
-# position can select a position.**
+# With positions, each word but the first gives nearly all its weight to the word before it. **Where queries
+# and keys contain positions, a query can select a position.**
 #
 # For longer sequences, a table is a poor start. Row 7 has nothing to do with row 8 until training relates them. A row
 # learns only from sequences that reach its position, and after the last row there is nothing. Could a **formula**
@@ -640,9 +640,9 @@ sinusoids_beyond = "A"
 ### END SOLUTION
 
 # %% [markdown]
-# Before the next prediction, look at what training made of the bias tables. The loss asks nothing of positions 0 and 1,
-# so not only the distances beyond ±15 are still at 0, but also −14 and −15. To treat both sides alike, we count ±14 and
-# beyond as **new**.
+# Before the next prediction, look at what training made of the bias tables. Only positions 0 and 1 could
+# look 14 or 15 ahead, and the loss skips them. So not only the distances beyond ±15 are still at 0, but also −14 and
+# −15. To treat both sides alike, we count ±14 and beyond as **new**.
 
 # %% tags=["hide-input"]
 for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
@@ -773,10 +773,10 @@ for method, runs in models.items():
     print(f"{method:>13}, positions 16 to 63: {before} as trained, {after} with your bias")
 
 # %% [markdown]
-# **Hiding the new distances repairs both methods whose scores depend on i − j, and neither of the others.** It nearly
-# doubles the sinusoidal accuracy, without repairing it. For absolute positions, i and j themselves are new: even in
-# windows of 16 letters, where no distance is new, both methods make many errors [once the windows begin at later
-# positions](../../site/further.md#lesson-6). What was learned for the pair (9, 7) need not hold for (40, 38).
+# **Hiding the new distances repairs the relative bias, and the one rotary run that had failed; it repairs neither
+# absolute method.** The sinusoidal accuracy rises, to less than half. For absolute positions, i and j themselves are
+# new: even in windows of 16 letters, where no distance is new, both methods make many errors [once the windows begin at
+# later positions](../../site/further.md#lesson-6). What was learned for the pair (9, 7) need not hold for (40, 38).
 #
 # Hiding changes two things: the level of the new distances, and how many letters share the weight. Both matter. With
 # new distances at −0.95, the level of the wrong ones, [about a fifth of the answers](../../site/further.md#lesson-6)
@@ -836,8 +836,8 @@ for row, key in rows.items():
 #
 # - **Both relative methods could be repaired.** Hiding the new distances raised the relative bias from about 0.40 to
 #   0.98. One rotary run had been at 0.91 up to position 15, and at 0.80 beyond; repaired, it made next to no errors.
-# - **Neither absolute method could.** Sinusoids rose from about a quarter of the answers to less than half, and learned
-#   vectors stayed below a fifth. Yet a head that sees only sinusoids, set by hand, made no mistake.
+# - **Hiding them repaired neither absolute method.** Sinusoids rose from about a quarter of the answers to less than
+#   half, and learned vectors stayed below a fifth. Yet a head that sees only sinusoids, set by hand, made no mistake.
 # - **Within the trained length, the methods nearly agree.** All twelve models scored 1.00 at length 16. On real
 #   text, with four heads, the methods differed by about a tenth of a bit.
 #

@@ -10,7 +10,7 @@
 # *What attention was invented for*
 #
 # **Where should a network keep what it has read: in one vector, or in one vector for each word?** The first neural
-# translators put a whole sentence into one vector. You see such a translator fail on long lists, and take away its two
+# translators put a whole sentence into one vector. You see such a translator fail on long lists, and test its two
 # possible causes, one at a time. Then you build attention, which entered translation to replace the one vector. At
 # the end you ask what the vector of a single word can hold.
 #
@@ -324,8 +324,9 @@ for name, model in {"before training": untrained, "after training": fixed}.items
 
 # %% [markdown]
 # **The way is long but not closed.** After training, a word in the middle moves the vector about half as far as a word
-# at the ends; before training, about a thirtieth. So the encoder has learned to keep the middle. Nor is a short way
-# enough: the last number is as near to the vector as the first, and wrong as often as the third.
+# at the ends; before training, about a thirtieth. So the encoder has learned to let the middle move the vector. Nor
+# is a short way enough: the last number is as near to the vector as the first, and wrong as often as the third. But it
+# is also written last, after the decoder's own mistakes.
 
 # %% [markdown]
 # ## Keep a vector for each word, and look again
@@ -497,7 +498,7 @@ check(AttentiveDecoder)
 
 # %% [markdown]
 # Your decoder replaces the old one; the encoder, the data and the number of steps stay. It takes both suspects away,
-# and a third thing: the decoder no longer gets the same vector at every step. So two controls take away one suspect
+# and it gives the decoder a new vector at every step. So two controls take away one suspect
 # each. In the first, c has 256 numbers instead of 64, and every other part is four times as wide, too: there is more
 # **room**. In the second, the weights of your decoder are all equal: each word is one step away, so the **distance** is
 # short, and the context is the same mean at every step.
@@ -507,7 +508,8 @@ check(AttentiveDecoder)
 #
 # **Prediction · `two_controls`** &nbsp; 1 minute · no points
 #
-# Trained for as many steps as the others, which of the two controls translates most lists of five without a mistake?
+# Trained for as many steps as the others, which of the two controls translates more than half of the lists of five
+# without a mistake?
 #
 # - **A.** The wide vector: 64 numbers are too few for a list.
 # - **B.** The mean: the words in the middle are too far from the decoder.
@@ -552,11 +554,11 @@ show_shares(found)
 check.prediction("two_controls", two_controls)
 
 # %% [markdown]
-# **More room moves the fall to longer lists, a shorter way does not; choosing anew at each step removes it, up to the
-# trained lengths.** With 256 numbers, nearly half of the lists of four are right, and few of five. The mean does no
-# better than the first translator, and your decoder differs from it only in the weights. So it is in each of three runs
-# ([Measured further](../../site/further.md#lesson-13)). This is what the models learn in 550 steps, not all that a
-# vector can hold: with more steps, the fall with one vector comes at longer lists.
+# **A model four times as wide moves the fall to longer lists, a shorter way does not; learned weights that are chosen
+# anew at each step remove it, up to the trained lengths.** With 256 numbers, nearly half of the lists of four are
+# right, and few of five. The mean does no better than the first translator, and your decoder differs from it only in
+# the weights. Three runs agree ([Measured further](../../site/further.md#lesson-13)). This is what the models learn in
+# 550 steps, not all that a vector can hold: with more steps, one vector lasts for longer lists.
 
 # %% [markdown]
 # <div class="card">
@@ -582,7 +584,7 @@ beyond_six = "B"
 counts = list(range(1, 10))
 plots.curves({name: (counts, shares) for name, shares in found.items()},
              "numbers in the list", "exact match",
-             title="Attention fails only beyond the trained lengths")
+             title="Attention falls steeply only beyond the trained lengths")
 plt.gca().axvline(6.5, color="grey", linestyle=":")
 plt.gca().annotate("trained up to here", (6.42, 0.3), rotation=90, ha="right", va="center")
 plt.gca().set(xticks=counts, ylim=(-0.03, 1.05))
@@ -605,8 +607,9 @@ check.prediction("beyond_six", beyond_six)
 
 # %% [markdown]
 # **With a vector for each word and a choice at each step, the rest of the list is back.** Beyond the trained lengths,
-# attention fails, too, as learned positions did in lesson 6. In real translation, it raised the BLEU from 17.82 to
-# 26.75 ([Bahdanau et al.](https://arxiv.org/abs/1409.0473), table 1, models trained on up to 50 words).
+# attention fails, too, as learned positions did in lesson 6. In real translation, the BLEU was 26.75 with attention and
+# an encoder that reads both ways, and 17.82 with neither ([Bahdanau et al.](https://arxiv.org/abs/1409.0473), table 1,
+# models trained on up to 50 words).
 
 # %% [markdown]
 # ## The weights follow the words, not their order
@@ -647,7 +650,8 @@ plt.show()
 # ## A word's vector can know its sentence
 #
 # The memory has a vector for each word. What can such a vector hold? Two answers without attention are a table, in
-# which each word has one vector (2013), and a recurrent reader (2018, a year after the transformer), whose vector
+# which each word has one vector, as in word2vec (2013), and a recurrent reader, as in ELMo (2018, a year after the
+# transformer), whose vector
 # depends on the sentence.
 #
 # ### A table has one vector for all uses of a word
@@ -889,9 +893,9 @@ for layer in (0, 1):
     print(f"   nearest in layer {layer}:  {share(nearest):.2f}")
 
 # %% [markdown]
-# **A table averages over all uses of a word; a reader's vector depends on this use.** In the table, the nearest
-# neighbour has the same negation as often as any other adjective. In layer 1 of the same reader, it nearly always has.
-# Neighbours are found by cosine; where several are equally near, their mean counts. This is one training run.
+# **A table cannot tell one use of a word from another; a reader's vector depends on this use.** In the table, the
+# nearest neighbour has the same negation as often as any other adjective. In layer 1 of the same reader, it nearly
+# always has. Neighbours are found by cosine; ties are averaged. This is one training run.
 
 # %% [markdown]
 # ## The recurrence has two jobs left, and attention can do both

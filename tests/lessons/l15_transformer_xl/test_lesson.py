@@ -53,7 +53,9 @@ def test_a_key_is_known_from_the_memory_alone_and_only_while_it_is_in_the_memory
 
 
 def test_a_gradient_across_the_border_teaches_a_segment_to_keep_a_passkey():
-    found = dict(re.findall(r"m = 8, (detached|with gradient): ([\d.]+) name their own", printed(SOURCE, "KeepsGradient")))
+    found = dict(
+        re.findall(r"m = 8, (detached|with gradient): ([\d.]+) name their own", printed(SOURCE, "KeepsGradient"))
+    )
     assert float(found["detached"]) < 0.15 and float(found["with gradient"]) > 0.99
     for name, low, high in (("detached", 0, 0.15), ("with gradient", 0.99, 1)):
         (shares,) = re.findall(rf"{name}: (.+) right", further("passkey_model = "))
