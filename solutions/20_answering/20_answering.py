@@ -566,12 +566,14 @@ check.prediction("all_right", all_right)
 # %% [markdown]
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
-# The loss is −A log π for each token of an answer with advantage A. Two safeguards are added to it. Answers are
-# expensive to sample, so a batch may serve for several steps, while the model changes. The **ratio** of a token's
-# probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, corrects in part for that. It is
-# clipped, so that no token gains from moving too far. And the **KL divergence** from the reference, the mean of log
-# π/π_ref over the model's own answers, may be held small: a **KL penalty** adds β times an estimate of it. A token's
-# loss is then
+# The loss is −A log π for each token of an answer with advantage A. Two safeguards are added to it.
+#
+# Answers are expensive to sample, so a batch may serve for several steps, while the model changes. The **ratio** of a
+# token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, corrects in part for
+# that. It is clipped, so that no token gains from moving too far.
+#
+# The **KL divergence** from the reference is the mean of log π/π_ref over the model's own answers. A **KL penalty**
+# adds β times an estimate of it, so that it stays small. A token's loss is then
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
