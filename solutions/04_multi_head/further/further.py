@@ -143,7 +143,7 @@ for seed in (2, 4):
 # the giver. These are two runs, so they show what can happen, not how often.
 
 # %% [markdown]
-# ## One head gives the names other weights in every sentence
+# ## Where one head gets both names, their weights differ from sentence to sentence
 
 # %%
 print(f"{'weights':<8}{'giver':>10}{'receiver':>10}{'distance':>10}{'giver larger':>14}")
@@ -258,7 +258,7 @@ plt.show()
 # %% [markdown]
 # ## A scrambled merge is hidden by training
 #
-# The lesson's model with a scrambled merge answers every question, although the row of *gave* consists of outputs for
+# The lesson's model with a scrambled merge scores 100%, rounded, although the row of *gave* consists of outputs for
 # other words. Each of these outputs is still an average of all five values, and training adapts the weights to that.
 
 # %%

@@ -178,6 +178,24 @@ def test_one_head_answers_most_and_lets_a_role_suffer_in_four_of_ten_runs_and_th
     assert min(map(min, three)) >= 99
 
 
+def test_one_head_beats_every_fixed_row_on_both_names_in_six_runs_and_does_worse_in_four(told):
+    fixed, one = ([(giver, receiver) for giver, _, receiver in told[name]] for name in ("one fixed row", "one head"))
+    good = {run for run, names in enumerate(one, 1) if min(names) >= 73}
+    assert good == {1, 3, 4, 5, 9, 10} and max(map(min, fixed)) <= 31
+    assert max(sum(names) for run, names in enumerate(one, 1) if run not in good) < min(map(sum, fixed)) - 5
+
+
+def test_the_row_of_one_head_follows_the_names_in_run_4_and_leaves_out_the_giver_in_run_2():
+    text = printed(SOURCE, "for run in (4, 2):")
+    rows = re.findall(r"^run (\d): +(\w+) ([.\d]+) .* (\w+) ([.\d]+) *$", text, re.MULTILINE)
+    assert [(run, first, last) for run, first, _, last, _ in rows] == [
+        (run, *names) for run in "42" for names in (("mary", "susan"), ("susan", "mary"))
+    ]
+    weights = [(float(first), float(last)) for _, _, first, _, last in rows]
+    assert weights[0][1] > weights[0][0] + 0.05 and weights[1][0] > weights[1][1] + 0.05
+    assert weights[2][0] == weights[3][0] == 0 and min(weights[2][1], weights[3][1]) > 0.4
+
+
 def test_one_fixed_row_answers_one_name_and_three_answer_all(told):
     one, three = told["one fixed row"], told["three fixed rows"]
     assert len(one) == len(three) == 3
@@ -196,6 +214,8 @@ def test_the_further_page_has_what_the_lesson_says_of_it():
     assert min(map(min, shares["3"])) >= 99
     long = re.search(r"^h = 1, run 4, 3,000 steps, right answers: giver (\d+)%, .*receiver (\d+)%$", text, re.MULTILINE)
     assert min(map(int, long.groups())) == 98
+    stuck = re.search(r"^h = 1, run 2, 3,000 steps, right answers: giver (\d+)%", text, re.MULTILINE)
+    assert int(stuck[1]) <= 8
     assert "one head and unify, held out: 3.33 bits per byte" in text
 
 
