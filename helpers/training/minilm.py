@@ -31,14 +31,11 @@ PAIRS = [
     ("Mary gave roses to Susan.", "Susan gave roses to Mary."),
     ("The dog bit the man.", "The man bit the dog."),
     ("The film was good.", "The film was not good."),
-    ("The bank raised its interest rates.", "The bank of the river was muddy."),
-    ("She can open the can.", "Can she open the door?"),
     ("The film was good.", "I enjoyed the movie."),
     ("The kid is asleep.", "A child sleeps."),
-    ("He bought a new car.", "She purchased an automobile."),
-    ("It rains a lot here.", "Our weather is mostly wet."),
+    ("He bought a car.", "He purchased an automobile."),
     ("The kid is asleep.", "The bank raised its interest rates."),
-    ("He bought a new car.", "Our weather is mostly wet."),
+    ("He bought a car.", "Our weather is mostly wet."),
 ]
 EXAMPLE = "The animal did not cross the street because it was too tired."
 PRONOUNS = [  # subject, another noun, and which of the two "it" means

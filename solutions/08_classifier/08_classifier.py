@@ -917,8 +917,8 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # reviews discuss others ([Maas et al., 2011](https://aclanthology.org/P11-1015/)). A validation set should resemble
 # the test data.
 #
-# [Lesson 14](../14_bert/14_bert.ipynb) repeats this comparison with **pretraining**: there, the transformer has been
-# trained on a great deal of other text before it sees its first review.
+# With **pretraining**, where a transformer has been trained on a great deal of other text before it sees its first
+# review, the comparison [comes out differently](../../site/further.md#lesson-14).
 #
 # Of these three short test reviews, the transformer got the last two wrong. The very last is the one from the
 # beginning:
