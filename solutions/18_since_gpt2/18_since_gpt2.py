@@ -27,7 +27,7 @@
 # |---|---|
 # | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, angles for a longer window, and a router; one of them you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 100 minutes: seven exercises, 24 points, and one prediction |
+# | **It takes** | about 105 minutes: seven exercises, 24 points, and two predictions |
 # | **It computes** | for seconds in each cell, about a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys
@@ -787,9 +787,6 @@ plots.diagrams.experts_flow()
 # The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024), with
 # N = 8 and k = 2 in each block, stores 47 billion parameters and uses 13 billion for a token.
 #
-# With k = 1 the weight is p/p = 1, and the router gets no gradient from the task. One library did so
-# ([Megatron-LM, issue 894](https://github.com/NVIDIA/Megatron-LM/issues/894)). With k = 1, use $w_i = p_i$.
-#
 # An expert that gets no tokens learns nothing. So a **load-balancing loss** is added ([Switch
 # Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2), with a weight of 0.01:
 #
@@ -845,6 +842,41 @@ check(route)
 # %% [markdown]
 # Published code has gone wrong here, too: one library took P over the chosen probabilities alone ([maxtext, issue
 # 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `router_of_one`** &nbsp; 1 minute · no points
+#
+# To save work, someone sets k = 1 and changes nothing else. How large is the gradient of the router's weights, from
+# the loss of the task alone?
+#
+# - **A.** As large as with k = 2: the output still depends on which expert was chosen.
+# - **B.** 0, except for rounding.
+# - **C.** Smaller, because half as many experts work.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "router_of_one", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+router_of_one = "B"
+### STUDENT GETS
+# router_of_one = ...    # "A", "B" or "C"
+### END SOLUTION
+
+# %%
+for k in (2, 1):
+    torch.manual_seed(0)
+    mixture = MixtureOfExperts(16, 16, experts=8, k=k).to(device())
+    mixture(torch.randn(1, 64, 16).to(device())).square().mean().backward()
+    print(f"k = {k}: largest entry of the router's gradient "
+          f"{mixture.router.weight.grad.abs().max().item():.3g}")
+
+# %% nbgrader={"grade": true, "grade_id": "check_router_of_one", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("router_of_one", router_of_one)
+
+# %% [markdown]
+# With k = 1 the weight is p/p = 1. One library trained models this way ([Megatron-LM, issue
+# 894](https://github.com/NVIDIA/Megatron-LM/issues/894)). With k = 1, use $w_i = p_i$.
 
 # %% [markdown]
 # Eight kinds of tokens, each with its own task, share eight experts, with k = 2. In all rows but the last, 3 is added

@@ -121,6 +121,13 @@ def hardly_used():
     return {(common, share): (rest[:3], rest[3:]) for common, share, *rest in rows}
 
 
+def test_a_router_of_one_learns_nothing():
+    text = printed(SOURCE, "router's gradient")
+    assert after(text, "k = 2: largest entry of the router's gradient") > 1e-4
+    assert after(text, "k = 1: largest entry of the router's gradient") < 1e-6
+    assert LESSON.prediction("router_of_one").truth == "B"
+
+
 def test_a_lopsided_router_stays_so_with_each_seed_unless_the_balance_is_added():
     found = hardly_used()
     assert list(found) == [(3, 0), (3, 0.01), (3, 1), (0, 0)]
