@@ -83,8 +83,8 @@ def share_right(
         return accuracy(model, batches(rows, labels, pad, tokens=tokens))
 
 
-def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: torch.Tensor, n: int) -> float:
-    """Accuracy of a logistic regression on tf-idf weights of the same words: what can be known without their order.
+def counted_positive(train: list, labels: torch.Tensor, test: list, n: int) -> torch.Tensor:
+    """Probability of positive of each test row, (rows,), by logistic regression on tf-idf weights of its words.
 
     Weights (1 + log count) · log(documents / documents with the word), each review scaled to length 1; the regression
     is fitted by L-BFGS with a penalty on the squares.
@@ -112,8 +112,12 @@ def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: tor
 
     fit.step(loss)
     with torch.no_grad():
-        right = ((torch.sparse.mm(as_matrix(test), weights) + offset).squeeze(1) > 0) == test_labels.bool()
-    return right.float().mean().item()
+        return (torch.sparse.mm(as_matrix(test), weights) + offset).squeeze(1).sigmoid()
+
+
+def bag_of_words(train: list, labels: torch.Tensor, test: list, test_labels: torch.Tensor, n: int) -> float:
+    """Accuracy of `counted_positive`: what can be known without the order of the words."""
+    return ((counted_positive(train, labels, test, n) > 0.5) == test_labels.bool()).float().mean().item()
 
 
 def about(texts: list[str], test_texts: list[str], trained_on: int, looked_at: int) -> dict:
@@ -145,11 +149,17 @@ def experiment() -> Experiment:
 
     def measured(whole: bool) -> tuple[dict, list[dict]]:
         result = {"test_accuracy": round(share_right(model, test, test_labels, pad), 4)}
+        shown = some_reviews(model, test, test_texts, test_labels, pad)
         if whole:
-            for name, some, truth in (("_validation", held, held_labels), ("", test, test_labels)):
-                counted = bag_of_words(train, train_labels, some, truth, VOCABULARY)
-                result[f"bag_of_words{name}_accuracy"] = round(counted, 4)
-        return result, some_reviews(model, test, test_texts, test_labels, pad)
+            everything = [*held, *test, *as_rows([review["text"] for review in shown], vocabulary)]
+            counted = counted_positive(train, train_labels, everything, VOCABULARY)
+            parts = counted.split([len(held), len(test), len(shown)])
+            for name, part, truth in zip(("_validation", ""), parts, (held_labels, test_labels), strict=False):
+                share = ((part > 0.5) == truth.bool()).float().mean().item()
+                result[f"bag_of_words{name}_accuracy"] = round(share, 4)
+            for review, positive in zip(shown, parts[-1].tolist(), strict=True):
+                review["bag_of_words_positive"] = round(positive, 3)
+        return result, shown
 
     sizes = {"n": VOCABULARY, **MODEL, "dropout": DROPOUT, "word_dropout": WORD_DROPOUT, "tokens_per_batch": TOKENS}
     return Experiment(

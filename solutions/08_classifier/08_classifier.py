@@ -13,13 +13,13 @@
 # is dull.* Both sentences consist of the same words, so a program that only counts words cannot tell them apart. People
 # write like this, too: *As a history of Custer, this [isn't] even close … But as a western, this is fun* (a review from
 # [IMDb](https://aclanthology.org/P11-1015/)). In this lesson the blocks of lesson 7 become a model that reads the order
-# of the words. At the end you type a review, and it judges.
+# of the words. You then type a review, and it judges.
 #
 # | | |
 # |---|---|
 # | **You will build** | a vocabulary, padded batches, pooling, a transformer that classifies, and a training loop that measures it |
 # | **You need** | lessons 5 to 7, and what an optimiser does |
-# | **It takes** | about 115 minutes: five exercises, 20 points, and three predictions |
+# | **It takes** | about 110 minutes: five exercises, 20 points, and two predictions |
 # | **It computes** | for about a minute in all, on a laptop |
 #
 # Letters, as in the [notation table](../../site/notation.md): b texts in a batch, t positions, e the width of the
@@ -74,15 +74,14 @@ by_length = sorted(zip(*train), key=lambda review: len(review[0]))
 for cue in cues:
     text, label = next(review for review in by_length if contains(cue, review[0]))
     print(f"{cue:>8} | {'positive' if label else 'negative'} | {text}")
+print("test reviews that are also training reviews:", len({*train.texts} & {*test.texts}))
 
 # %% [markdown]
 # Three rules say which of two opinions counts. After *but* or *yet*, the second half wins. A clause with *although* or
 # *even if* never counts. Of two sentences that disagree, the second wins: look for *Still*, *All the same* or *And
-# yet*. The other cues usually reverse an opinion. About a quarter of the training reviews have no cue. Most of these
-# repeat one opinion, but not all: *The critics say good, and I say weak.*
-#
-# Some sentences, such as *The cinema was full*, are fillers. Even with these struck out, no test review is among the
-# training reviews, so memorising whole reviews is not enough.
+# yet*. The other cues usually reverse an opinion. Reviews without a cue can disagree, too: *The critics say good, and I
+# say weak.* Some sentences, such as *The cinema was full*, are fillers. No test review is among the training reviews,
+# so memorising whole reviews is not enough.
 #
 # ## From words to numbers
 #
@@ -210,7 +209,7 @@ print(mask.long())
 #
 # ## What counting words can do
 #
-# The simplest model with a chance is the one to beat. A **[bag of words](../../site/glossary.md#bag-of-words)**
+# Begin with the simplest model that might work; the transformer must beat it. A **[bag of words](../../site/glossary.md#bag-of-words)**
 # describes a text by a vector of n counts: how often each entry of the vocabulary occurs in it. The order of the words
 # is lost. A linear map turns the counts into c **[logits](../../site/glossary.md#logits)**, one for each class, and a
 # softmax turns the logits into probabilities. This is logistic regression.
@@ -252,49 +251,51 @@ def bag_on(texts, labels):
 bag_guesses, bag_accuracy = bag_on(test.texts, test.labels)
 print(f"bag of words: accuracy {bag_accuracy:.1%} on {len(test.labels):,} unseen reviews")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of twelve words. Gripping, good, great and moving weigh between 0.3 and 0.5 towards positive, silly, dull and fake about as much towards negative. Not, but, hardly, although and nobody weigh about a tenth or less, to either side."}}
-shown = "gripping good great moving not but hardly although nobody silly dull fake".split()
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars of the learned weights of seventeen words. Gripping, good, great and moving weigh between 0.3 and 0.5 towards positive, silly, dull and fake about as much towards negative. The ten cues lie between: still weighs nearly 0.2 towards negative, less more than a tenth towards positive, and the others a tenth or less, to either side."}}
+shown = ("gripping good great moving not hardly but yet although nobody less neither "
+         "wrong still silly dull fake").split()
 towards_positive = (bag.weight[1] - bag.weight[0]).detach()
 weights = [towards_positive[vocabulary[word]].item() for word in shown]
 
-figure, ax = plt.subplots(figsize=(6, 3.4))
+figure, ax = plt.subplots(figsize=(6, 4.2))
 colours = [plots.COLOURS[0] if weight > 0 else plots.COLOURS[1] for weight in weights]
 ax.barh(shown, weights, color=colours, height=0.7)
 ax.axvline(0, color="#444444", linewidth=1, linestyle="-")
 ax.set(xlabel="weight towards positive", ylabel="word", xlim=(-0.6, 0.6),
-       title="Praise adds, blame subtracts, cues do little")
+       title="Praise adds, blame subtracts, cues weigh less")
 ax.invert_yaxis()
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# One bar per word: what one occurrence adds to the logit of *positive* minus the logit of *negative*. Words of praise
-# add, words of blame subtract, and cues such as *not* do little.
+# One bar per word: what one occurrence adds to the logit of *positive* minus the logit of *negative*. From top to
+# bottom: four words of praise, the ten cues that are one word, three words of blame.
 #
 # </div>
 #
-# A review is *plain* if *and* joins two words of praise or two of blame, as in *The story is gripping and the script is
-# moving*. Does counting also work on the others?
+# A review is **one-sided** if *and* joins two words of praise or two of blame, as in *The story is gripping and the
+# script is moving*. Does counting also work on the others?
 
 # %% tags=["hide-input", "nbval-check-output"]
 joined = re.compile(r"\w and (the \w+ is )?\w+( film)?\.")
-plain = torch.tensor([bool(joined.search(text)) for text in test.texts])
+one_sided = torch.tensor([bool(joined.search(text)) for text in test.texts])
 bag_hits = bag_guesses == torch.tensor(test.labels)
-for name, chosen in {"plain": plain, "other": ~plain}.items():
+for name, chosen in {"one-sided": one_sided, "other": ~one_sided}.items():
     hits = bag_hits[chosen].float()
     print(f"{name}: {hits.mean():.0%} of {len(hits):,} test reviews right")
 for label, name in enumerate(("negative", "positive")):
-    some = [split_words(text) for text, other, given in zip(test.texts, ~plain, test.labels)
+    some = [split_words(text)
+            for text, other, given in zip(test.texts, ~one_sided, test.labels)
             if other and given == label]
     praise, blame = (sum(words.count(word) for words in some for word in kind) / len(some)
                      for kind in (PRAISE, BLAME))
     print(f"other, {name}: {praise:.2f} words of praise and {blame:.2f} of blame each")
 
 # %% [markdown]
-# **Where order decides, counting words is worth nothing.** There, negative reviews praise as often as positive ones do,
-# and what *not* and *but* do depends on the words around them. A transformer has what is missing: positions, and
-# attention, through which *not* and *dull* can interact.
+# **On the other reviews, adding up one weight per word is worth nothing.** Among them, negative reviews praise as often
+# as positive ones do, and what *not* and *but* do depends on the words around them. A transformer has what is missing:
+# positions, and attention, through which *not* and *dull* can interact.
 #
 # ## One vector for a text
 #
@@ -305,8 +306,8 @@ for label, name in enumerate(("negative", "positive")):
 #
 # $$\bar y \;=\; \frac{\sum_{j} m_j\, y_j}{\max\big(1,\; \sum_{j} m_j\big)} .$$
 #
-# The plain `mean(dim=1)` would include the padding. The prediction for a review would then depend on the longest review
-# in its batch, and no error would be raised.
+# `mean(dim=1)` would include the padding. The prediction for a review would then depend on the longest review in its
+# batch, and no error would be raised.
 
 # %% [markdown]
 # <div class="card">
@@ -351,19 +352,6 @@ def mean_pool(x, mask):
 
 # %% nbgrader={"grade": true, "grade_id": "check_mean_pool", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(mean_pool)
-
-# %% [markdown]
-# Compare a text by itself with the same text followed by seven positions of padding:
-
-# %% tags=["nbval-check-output"]
-torch.manual_seed(0)
-words, filling = torch.randn(1, 5, 4), torch.randn(1, 7, 4)
-mask = torch.tensor([[True] * 5 + [False] * 7])
-longer = torch.cat([words, filling], dim=1)    # (b, t, e)
-alone = mean_pool(words, mask[:, :5])
-pooled, plain = mean_pool(longer, mask), longer.mean(dim=1)
-print("mean_pool unchanged by padding:", torch.allclose(alone, pooled, atol=1e-6))
-print("plain mean unchanged by padding:", torch.allclose(alone, plain, atol=1e-6))
 
 # %% [markdown]
 # ## The model
@@ -470,11 +458,10 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 # %% [markdown]
 # ## One epoch, two numbers
 #
-# One step of training has five parts: switch to training mode, which turns dropout on (this model has none); clear the
-# gradients, because `backward` *adds* to them; run the model forward, up to the loss; run the backward pass; let the
-# optimiser take a step. Forget one, and only if it is the forward pass do you get an error. A pass through all the
-# training data is an
-# **[epoch](../../site/glossary.md#epoch)**.
+# Before the first step, switch to training mode, which turns dropout on (this model has none). Each step has four
+# parts: clear the gradients, because `backward` *adds* to them; run the model forward, up to the loss; run the backward
+# pass; let the optimiser take a step. Forget the forward pass, and you get an error; forget any other part, and you get
+# none. A pass through all the training data is an **[epoch](../../site/glossary.md#epoch)**.
 #
 # After an epoch we measure: in evaluation mode, which turns dropout off, and under `torch.no_grad()`, which saves
 # memory and time. A mean over texts is not a mean over batches, because the last batch is often shorter than the
@@ -601,10 +588,10 @@ check.prediction("softmax_twice", softmax_twice)
 # %% [markdown]
 # ## Training
 #
-# The thousand reviews set aside are the **[validation set](../../site/glossary.md#held-out-data)**. Split them in two:
-# those that the bag of words gets right, and those that it gets wrong. A model that merely counts words fails on the
-# second part. Watch that part. To choose between models, compare validation accuracies: choosing by test accuracy is a
-# slow way of training on the test reviews.
+# The thousand reviews set aside are the **[validation set](../../site/glossary.md#held-out-data)**. While the model
+# trains, measure its accuracy on them twice: in order, and with the words of each review in a random order. A model
+# that merely counts words does equally well on both. To choose between models, compare validation accuracies: choosing
+# by test accuracy is a slow way of training on the test reviews.
 #
 # To save padding, texts of similar length share a batch; the batches come in random order.
 
@@ -620,15 +607,16 @@ def batches_of(reviews, size, seed):
         _, _, texts, labels = zip(*group)
         yield to_batch(texts, labels)
 
-counted, bag_aside = bag_on(*zip(*set_aside))
+def mixed_up(text, rng):
+    """The words of the text in a random order."""
+    words = split_words(text)
+    return " ".join(rng.sample(words, len(words)))
 
-def those(bag_is_right):
-    """The validation reviews where the bag of words is right, or those where it is wrong."""
-    chosen = [review for review, guess in zip(set_aside, counted.tolist())
-              if (guess == review[1]) == bag_is_right]
-    return list(batches_of(chosen, 250, seed=0))
-
-bag_right, bag_wrong = those(True), those(False)
+rng = random.Random(0)
+in_order = list(batches_of(set_aside, 250, seed=0))
+mixed = list(batches_of([(mixed_up(text, rng), label) for text, label in set_aside],
+                        250, seed=0))
+bag_aside = bag_on(*zip(*set_aside))[1]
 print(f"bag of words: accuracy {bag_aside:.1%} on {len(set_aside):,} validation reviews")
 
 # %% [markdown]
@@ -636,8 +624,7 @@ print(f"bag of words: accuracy {bag_aside:.1%} on {len(set_aside):,} validation 
 # 2019](https://arxiv.org/abs/1711.05101)): **[Adam](../../site/glossary.md#adam)** with **[weight
 # decay](../../site/glossary.md#weight-decay)**, which shrinks every weight a little at each step. The learning rate
 # rises linearly over the first 100 steps, the **[warm-up](../../site/glossary.md#warm-up)**, then falls to zero along
-# half a cosine. This is the usual recipe; a model as small as yours does not need all of it. Three recorded runs
-# without warm-up were a little more accurate than three with it.
+# half a cosine.
 
 # %%
 def rate(step, steps, peak=0.001, warmup=100):
@@ -656,7 +643,7 @@ torch.manual_seed(0)
 model = new_classifier()
 optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.1)
 plan = [batch for epoch in range(4) for batch in batches_of(learn_from, 32, seed=epoch)]
-losses, looks = [], []    # a loss for each step; now and then (step, three accuracies)
+losses, looks = [], []    # a loss for each step; now and then (step, two accuracies)
 
 # %%
 try:
@@ -664,42 +651,36 @@ try:
         optimiser.param_groups[0]["lr"] = rate(step, len(plan))
         losses.append(train_step(model, plan[step], optimiser))
         if (step + 1) % 100 == 0 or step + 1 == len(plan):
-            right, wrong = accuracy(model, bag_right), accuracy(model, bag_wrong)
-            together = bag_aside * right + (1 - bag_aside) * wrong    # weighted by size
-            looks.append((step + 1, together, right, wrong))
+            looks.append((step + 1, accuracy(model, in_order), accuracy(model, mixed)))
 except KeyboardInterrupt:
     print(f"Stopped after {len(losses)} of {len(plan)} steps. Run this cell again to go on.")
-validated = accuracy(model, bag_right + bag_wrong)
-print(f"{len(losses)} steps; validation accuracy {validated:.1%}, "
-      f"bag of words {bag_aside:.1%}")
+print(f"{len(losses)} steps; loss of the last hundred"
+      f" {torch.tensor(losses[-100:]).mean():.2f}; "
+      f"validation accuracy {accuracy(model, in_order):.1%}, bag of words {bag_aside:.1%}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against the training step. Left, the loss of each batch, noisy, and its running mean: it falls from log 2 to nearly 0. Right, three accuracies on the validation reviews. All begin near one half. At step 200, where the bag of words is right the curve jumps above four fifths, and where it is wrong the curve drops to three tenths; by step 500 they meet at three quarters. From there all rise, unevenly, to nearly 1; the curve of all lies between the two others."}}
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.2))
-plots.loss_curve(losses, landmarks={"log 2": math.log(2)}, smooth=min(25, len(losses) or 1),
-                 title="Training loss falls", ax=axes[0])
-steps, *shares = zip(*looks) if looks else [[]] * 4
-names = "all", "bag of words right", "bag of words wrong"
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy on the validation reviews against the training step: two curves, and a level line at 61 per cent, the bag of words. Both curves begin just above one half and have reached the level line by step 300, at most three points apart. Then they part. In order, accuracy climbs, steeply at first, to 98 per cent at the end. In a random order it stays within three points of the level line."}}
+steps, *shares = zip(*looks) if looks else [[]] * 3
+names = "in order", "words in a random order", "bag of words, either order"
+shares.append([bag_aside] * len(steps))
 plots.curves({name: (steps, share) for name, share in zip(names, shares)}, "step",
-             "accuracy", landmarks={"chance": 0.5},
-             title="First it counts, then it reads", ax=axes[1])
-axes[1].set_ylim(0.2, 1.02)
+             "accuracy", title="After step 300, order matters")
+plt.ylim(0.4, 1.02)
 plt.show()
-for step, together, right, wrong in looks:
-    if step in (100, 200, 500, 1000):
-        print(f"step {step}: {together:.0%} of all; {right:.0%} where the bag of words "
-              f"is right, {wrong:.0%} where it is wrong")
+for step, ordered, other in looks:
+    if step in (100, 200, 300, 400, 500, 1000) or step == looks[-1][0]:
+        print(f"step {step}: {ordered:.0%} in order, {other:.0%} in a random order")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# Left: the pale line is the loss of each batch, the dark line its running mean. Right: accuracy on all validation
-# reviews, and on the two parts.
+# Accuracy on the same thousand validation reviews, in order and with the words of each in one random order, which stays
+# the same throughout.
 #
 # </div>
 #
-# **In this run the transformer first learns to count, then to read.** At step 200 it is mostly right where the bag of
-# words is right, and mostly wrong where the bag of words is wrong. Within the next three hundred steps the lower curve
-# catches up.
+# **In this run the model learns to use the order only after step 300.** While the curves coincide, order hardly matters
+# to it; where they part, it reads. In order, accuracy climbs to 98 %. In a random order, the model never does much
+# better than the bag of words.
 
 # %%
 pair = ["The plot is dull, but the cast is great.",
@@ -725,16 +706,51 @@ for text, probability in zip(pair, positive_probability(pair)):
 
 # %% [markdown]
 # **It gets the two reviews of the first lines right**, and nearly all others. For one trained model, an accuracy p on
-# N texts has a standard error of $\sqrt{p(1 - p)/N}$, less than half a point here. Another seed changes more: three
-# recorded runs lie between 94 and 98 %. [Measured further](../../site/further.md#lesson-8) says which reviews they get
-# wrong.
+# N texts has a standard error of $\sqrt{p(1 - p)/N}$, less than half a point here. Another seed changes more.
 #
-# ## What the verdict depends on
+# Reviews in a random order are unlike any in training, and that alone might cost accuracy. So take away in **training**
+# what a bag of words lacks: the positions, or the attention, by letting every word see only itself. We recorded three
+# runs of each:
+
+# %% tags=["hide-input"]
+runs = recorded("classifier_ablations")["result"]["accuracy"]
+titles = {"the whole model": "nothing", "without positions": "no positions",
+          "without attention": "no attention"}
+for title, key in titles.items():
+    print(f"{title}:", ", ".join(f"{share:.0%}" for share in sorted(runs[key])))
+print(f"bag of words: {bag_accuracy:.0%}")
+
+# %% [markdown]
+# **Take either away, and the model is hardly better than a bag of words.** [Measured
+# further](../../site/further.md#lesson-8) says which reviews the whole model gets wrong, and what other choices are
+# worth.
 #
-# Does the model use *not*, and the order of the words? Maps of attention weights show where a word takes information
-# *from*, not what is done with it; whether they explain a prediction is disputed ([Jain and Wallace,
-# 2019](https://arxiv.org/abs/1902.10186); [Wiegreffe and Pinter, 2019](https://arxiv.org/abs/1908.04626)). It is more
-# direct to take something away. First hide each word in turn with the mask, then swap randomly chosen pairs of words.
+# ## Your own review
+#
+# Type a review between the quotes of `my_review`, and run the cell. `sorted(vocabulary)` lists the words that the model
+# knows.
+
+# %%
+my_review = "The story is dull, the music slow, and yet I think that this is a lovely film."
+
+def judge(text):
+    """Print the model's verdict, how sure it is, and the words that it does not know."""
+    positive = positive_probability([text])[0].item()
+    verdict = "positive" if positive > 0.5 else "negative"
+    print(f"{verdict}, {max(positive, 1 - positive):.0%} sure: {text}")
+    unknown = [word for word in split_words(text) if word not in vocabulary]
+    if unknown:
+        print("    not in the vocabulary:", ", ".join(unknown))
+
+for text in (my_review, "I expected to be bored, and I was not.", "This is a film."):
+    judge(text)
+
+# %% [markdown]
+# The second review hangs on a word that the model has never seen, and the third says nothing at all. In our run the
+# verdict on both is negative, and the model is as sure as of the first, or nearly. **Being sure is not being right**: a
+# softmax compares the classes, and cannot say that a review is unlike the training reviews.
+#
+# Which words decide? Hide each word of your review in turn with the mask, and watch the logits.
 
 # %%
 @torch.no_grad()
@@ -746,101 +762,35 @@ def without_each_word(text):
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-def swapped(text, swaps, rng):
-    """The words of the text, after so many random pairs have changed places."""
-    words = split_words(text)
-    for _ in range(swaps):
-        i, j = rng.sample(range(len(words)), 2)
-        words[i], words[j] = words[j], words[i]
-    return " ".join(words)
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels. Left, horizontal bars, one for each word of the review: the logit of positive minus that of negative when that word is hidden. The bar of “not” points far to negative; all others point as far to positive, that of “weak” a little less. Right, accuracy against the number of swapped pairs, from 0 to 32: the curve falls from nearly 1 to just under six tenths and ends at a dashed line for the bag of words. Another dashed line marks chance at one half."}}
-review = "The plot is dull, but the cast is not weak."
-swaps, rng, truth = [0, 1, 2, 4, 8, 16, 32], random.Random(0), torch.tensor(test.labels)
-right = []
-for count in swaps:
-    mixed = [swapped(text, count, rng) for text in test.texts]
-    right.append(((positive_probability(mixed) > 0.5) == truth).double().mean().item())
-
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.9))
-names = ["(nothing)", *split_words(review)]
-ax = axes[0]
-ax.barh(range(len(names)), without_each_word(review), color=plots.COLOURS[0], height=0.7)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars, one for each word of the review “The story is dull, the music slow, and yet I think that this is a lovely film.”: the logit of positive minus that of negative when that word is hidden. The bar of “lovely” points far to negative; all others point as far to positive, that of “yet” among them."}}
+names = ["(nothing)", *split_words(my_review)[:64]]
+figure, ax = plt.subplots(figsize=(6, 0.8 + 0.2 * len(names)))
+logits = without_each_word(my_review)
+ax.barh(range(len(names)), logits, color=plots.COLOURS[0], height=0.7)
 ax.set_yticks(range(len(names)), labels=names)
 ax.axvline(0, color="#444444", linewidth=1, linestyle="-")
-ax.set(xlabel="positive − negative", ylabel="hidden word",
-       title="Only “not” turns the verdict")
+ax.set(xlabel="logit of positive − logit of negative", ylabel="hidden word",
+       title="What the verdict on this review depends on")
 ax.invert_yaxis()
 ax.grid(False, axis="y")
-landmarks = {"chance": 0.5, "bag of words": bag_accuracy}
-plots.curves({"": (range(7), right)}, "swapped pairs", "accuracy", landmarks=landmarks,
-             named_at="left", title="No order, no advantage", ax=axes[1])
-axes[1].set_xticks(range(7), swaps)
-axes[1].set_ylim(0.4, 1.02)
 plt.show()
-
-ending = [text for text in test.texts if re.search(r"(but|yet) the \w+ is not \w+\.$", text)]
-ids, mask, _ = to_batch(ending, [0] * len(ending))
-with torch.no_grad():
-    before = model(ids, mask).argmax(dim=-1)
-    for word in ("not", "the"):
-        after = model(ids, mask & (ids != vocabulary[word])).argmax(dim=-1)
-        changed = (after != before).sum()
-        print(f"without {word}: {changed} of {len(ending)} reviews change class")
-print(f"{right[0]:.1%} right in order, {right[-1]:.1%} after 32 swaps")
+turning = [word for word, logit in zip(names[1:], logits[1:]) if logit * logits[0] < 0]
+print("the verdict turns without:", ", ".join(turning) or "no single word")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# Left: the logit of *positive* minus the logit of *negative* when the word beside the bar is hidden. Right: accuracy on
-# the test reviews, of whose order less and less is left.
+# The logit of *positive* minus the logit of *negative* when the word beside the bar is hidden. In training no word was
+# ever hidden.
 #
 # </div>
 #
-# **Hide *not*, and the verdict flips**, here and in all 36 test reviews that end like this one. Hiding *the*, as a
-# control, flips none of them. But in *I do not think* it is *do* that the model reads
-# ([Measured further](../../site/further.md#lesson-8)).
+# In our review, only hiding *lovely* turns the verdict; without *yet* it is the same. Can you write a review whose
+# verdict turns on *not*, or fool the model with words that it does know?
 #
-# **Lose the order, and the model is no better than a bag of words.** Does it notice?
-
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `sure_of_salad`** &nbsp; 1 minute · no points
-#
-# After 32 swaps, for what share of the reviews does the model give one class a probability of at least 0.9?
-#
-# - **A.** Hardly any: most probabilities are near one half, as they should be.
-# - **B.** About a sixth: it is right on little more than half of them, so it should seldom be sure.
-# - **C.** More than half: every review still consists of words that the model knows.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "sure_of_salad", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-sure_of_salad = "C"
-### STUDENT GETS
-# sure_of_salad = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %%
-probabilities = positive_probability([swapped(text, 32, rng) for text in test.texts])
-certain = ((probabilities < 0.1) | (probabilities > 0.9)).float().mean().item()
-print(f"shuffled: a probability of at least 0.9 for {certain:.0%} of the reviews")
-for seed in range(4):
-    text = swapped(review, 32, random.Random(seed))
-    print(f"{positive_probability([text])[0]:.2f}", text)
-
-# %% nbgrader={"grade": true, "grade_id": "check_sure_of_salad", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("sure_of_salad", sure_of_salad)
-
-# %% [markdown]
-# **Being sure is not being right.** In training the model has seen only well-formed sentences. Do not rely on its
-# confidence for texts unlike its training data.
-
-# %% [markdown]
 # ## Real reviews
 #
-# Now the same contest on IMDb. Training takes 13 minutes of processor time, so we ran it once and **recorded** it.
+# Now a similar contest on IMDb. Training takes 13 minutes of processor time, so we ran it once and **recorded** it.
 # The transformer is this lesson's `Classifier`, twice as wide, with half the heads. It was trained with another
 # optimiser, with dropout, and with one word in ten replaced by `<unk>`. The bag of words reweights its counts so that
 # rare words count for more (tf-idf). Both have a vocabulary of 20,000 words. Of a long review, both read only the
@@ -873,88 +823,42 @@ print(f"$ {run['command']}")
 print(f"{run['processor_seconds'] / 60:.0f} minutes of processor time on {run['machine']}; "
       f"{settings['parameters']:,} parameters, {settings['epochs']} epochs")
 print(f"{data['trained_on']:,} reviews to train on, {data['looked_at']:,} for validation, "
-      f"{data['tested_on']:,} for the test")
-print(f"transformer: {run['curve'][-1]['accuracy']:.1%} of the validation reviews, "
-      f"{result['test_accuracy']:.1%} of the test reviews")
-print(f"bag of words: {result['bag_of_words_validation_accuracy']:.1%} of the validation "
-      f"reviews, {result['bag_of_words_accuracy']:.1%} of the test reviews")
+      f"{data['tested_on']:,} for the test\n")
+print(f"{'accuracy':<14}{'validation':>10}{'test':>8}")
+print(f"{'transformer':<14}{run['curve'][-1]['accuracy']:>10.1%}"
+      f"{result['test_accuracy']:>8.1%}")
+print(f"{'bag of words':<14}{result['bag_of_words_validation_accuracy']:>10.1%}"
+      f"{result['bag_of_words_accuracy']:>8.1%}\n")
 for look in run["curve"][3::5]:
-    print(f"transformer at step {look['step']:,}: training loss {look['loss']:.2f}, "
+    print(f"transformer at step {look['step']:,}: mean training loss {look['loss']:.2f}, "
           f"validation accuracy {look['accuracy']:.1%}")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "The recorded run: accuracy on the IMDb validation reviews, against the training step. The first three points go up and down below a dashed line at 89 per cent, the bag of words; from the fourth on they are above the line and drift, unevenly, down towards it. Two squares at the right end mark the test reviews: the bag of words at 88 per cent, the transformer at 86."}}
-steps = [look["step"] for look in run["curve"]]
-shares = [look["accuracy"] for look in run["curve"]]
-counted = {"bag of words, validation": result["bag_of_words_validation_accuracy"]}
-plots.curves({"": (steps, shares)}, "step", "accuracy", counted, named_at="left",
-             title="Level in validation, behind in the test")
-tested = {"bag of words": "bag_of_words_accuracy", "transformer": "test_accuracy"}
-for name, key in tested.items():
-    plt.plot(steps[-1], result[key], "s", color=plots.COLOURS[1])
-    plt.text(steps[-1] - 40, result[key], f"{name}, test", ha="right", va="center")
-plt.ylim(0.84, 0.91)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# Round points: the transformer on the validation set; the dashed line is the bag of words. Squares: both models on the
-# test reviews. The axis begins at 0.84.
-#
-# </div>
 
 # %% nbgrader={"grade": true, "grade_id": "check_who_wins_imdb", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **Counting wins.** In this one run, the bag of words is ahead by nearly two points on the test reviews. From step 996
-# on, the transformer's training loss falls from 0.20 to 0.05, but its validation accuracy never exceeds 89.7 % again.
-# It goes on learning the training reviews by heart: **[overfitting](../../site/glossary.md#overfitting)**.
+# **Counting wins**, by nearly two points on the test reviews, in this one run. On the validation reviews the two are
+# level. From step 996 on, the transformer's validation accuracy no longer rises. A wrong answer costs at least log 2,
+# so a mean training loss of 0.05 allows at most 7 % mistakes in training. In validation it makes 11 %: it learns the
+# training reviews by heart. This is **[overfitting](../../site/glossary.md#overfitting)**.
 #
-# **The validation set flatters the transformer**, which gets 89.1 % of the validation reviews right but only 86.2 % of
-# the test reviews. That gap is more than four times its standard error of 0.7 points; the bag of words loses only one
-# point. One possible reason: the validation reviews discuss the same films as the training reviews, and the test
-# reviews discuss others ([Maas et al., 2011](https://aclanthology.org/P11-1015/)). A validation set should resemble
-# the test data.
-#
-# With **pretraining**, where a transformer has been trained on a great deal of other text before it sees its first
-# review, the comparison [comes out differently](../../site/further.md#lesson-14).
-#
-# Of these three short test reviews, the transformer got the last two wrong. The very last is the one from the
-# beginning:
+# Here is the review of the first lines. It is one that the transformer got wrong; would counting have got it right?
 
 # %% tags=["hide-input"]
-for sample in run["samples"][-3:]:
-    truth = "positive" if sample["label"] else "negative"
-    print(f"{truth}; probability of positive {sample['positive']:.0%}:")
-    text = " ".join(sample["text"].replace("<br />", " ").split())
-    print(textwrap.fill(text, 88, max_lines=4), end="\n\n")
+sample = run["samples"][-1]
+text = " ".join(sample["text"].replace("<br />", " ").split())
+print(textwrap.fill(text, 88))
+print(f"label: {'positive' if sample['label'] else 'negative'}; probability of positive: "
+      f"transformer {sample['positive']:.0%}, "
+      f"bag of words {sample['bag_of_words_positive']:.0%}")
 
 # %% [markdown]
-# ## Your own review
+# Counting is right, by a narrow margin, and without reading: any order of these words gets the same verdict.
 #
-# Type a review between the quotes of `my_review`, and run the cell. `sorted(vocabulary)` lists the words that the model
-# knows.
-
-# %%
-my_review = "The story is dull, the music slow, and yet I think that this is a lovely film."
-
-def judge(text):
-    """Print the model's verdict, how sure it is, and the words that it does not know."""
-    positive = positive_probability([text])[0].item()
-    verdict = "positive" if positive > 0.5 else "negative"
-    print(f"{verdict}, {max(positive, 1 - positive):.0%} sure: {text}")
-    unknown = [word for word in split_words(text) if word not in vocabulary]
-    if unknown:
-        print("    not in the vocabulary:", ", ".join(unknown))
-
-for text in (my_review, "I expected to be bored, and I was not.", "This is a film."):
-    judge(text)
-
-# %% [markdown]
-# The second review hangs on a word that the model has never seen, and the third says nothing at all. In our run the
-# verdict on both is negative, and the model is almost as sure as of the first. Can you fool it with words that it does
-# know?
+# **Is this review positive?** Where other words turn an opinion, counting fails, and your model reads. In real reviews
+# the words alone settle almost nine in ten, and in our one run 22,500 reviews did not teach a transformer the rest. In
+# [lesson 14](../14_bert/14_bert.ipynb) the comparison comes again with **pretraining**: there, the transformer has been
+# trained on a great deal of other text before it sees its first review.
 #
 # ## What you can do now
 #
@@ -967,8 +871,8 @@ for text in (my_review, "I expected to be bored, and I was not.", "This is a fil
 # how much is this worth?</summary>
 #
 # Without positions only the counts of the words are left. Logistic regression adds up one weight for each word.
-# Attention can also notice that *not* and *only* occur **together**. Without positions, this is worth little: the three
-# recorded runs reach 58 to 60 %. With positions but without attention, the runs reach 59 to 60 %.
+# Attention can also notice that *not* and *dull* occur **together**. In the three recorded runs this is worth two
+# points at most.
 #
 # </details>
 #
