@@ -209,10 +209,11 @@ print(mask.long())
 #
 # ## What counting words can do
 #
-# Begin with the simplest model that might work; the transformer must beat it. A **[bag of words](../../site/glossary.md#bag-of-words)**
-# describes a text by a vector of n counts: how often each entry of the vocabulary occurs in it. The order of the words
-# is lost. A linear map turns the counts into c **[logits](../../site/glossary.md#logits)**, one for each class, and a
-# softmax turns the logits into probabilities. This is logistic regression.
+# Begin with the simplest model that might work; the transformer must beat it. A **[bag of
+# words](../../site/glossary.md#bag-of-words)** describes a text by a vector of n counts: how often each entry of the
+# vocabulary occurs in it. The order of the words is lost. A linear map turns the counts into c
+# **[logits](../../site/glossary.md#logits)**, one for each class, and a softmax turns the logits into probabilities.
+# This is logistic regression.
 #
 # The loss is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the probability of
 # the right class, averaged over the texts. **Accuracy** is the share of texts whose class is predicted correctly. A
@@ -856,9 +857,9 @@ print(f"label: {'positive' if sample['label'] else 'negative'}; probability of p
 # Counting is right, by a narrow margin, and without reading: any order of these words gets the same verdict.
 #
 # **Is this review positive?** Where other words turn an opinion, counting fails, and your model reads. In real reviews
-# the words alone settle almost nine in ten, and in our one run 22,500 reviews did not teach a transformer the rest. In
-# [lesson 14](../14_bert/14_bert.ipynb) the comparison comes again with **pretraining**: there, the transformer has been
-# trained on a great deal of other text before it sees its first review.
+# the words alone settle almost nine in ten, and in our one run 22,500 reviews did not teach a transformer the rest.
+# With **pretraining**, where a transformer has been trained on a great deal of other text before it sees its first
+# review, the comparison [comes out differently](../../site/further.md#lesson-14).
 #
 # ## What you can do now
 #
