@@ -895,7 +895,7 @@ even = induction_score(finished_gpt2.even_weights(48), 24)
 
 @torch.no_grad()
 def losses_without(*heads):
-    """The loss on the second appearance of the random tokens and on the first, with heads off."""
+    """The losses on the second appearance of random tokens and on the first, heads off."""
     with finished_gpt2.switched_off(pocket, *heads):
         logits = pocket(twice[:, :-1]).transpose(1, 2)    # (8, n, 47)
     return [F.cross_entropy(logits[..., part], twice[:, 1:][:, part]).item()
