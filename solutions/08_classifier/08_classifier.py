@@ -79,9 +79,9 @@ print("test reviews that are also training reviews:", len({*train.texts} & {*tes
 # %% [markdown]
 # Three rules say which of two opinions counts. After *but* or *yet*, the second half wins. A clause with *although* or
 # *even if* never counts. Of two sentences that disagree, the second wins: look for *Still*, *All the same* or *And
-# yet*. The other cues usually reverse an opinion. Reviews without a cue can disagree, too: *The critics say good, and I
-# say weak.* Some sentences, such as *The cinema was full*, are fillers. No test review is among the training reviews,
-# so memorising whole reviews is not enough.
+# yet*. The other cues usually reverse an opinion. A review without a cue can hold two opinions, too: *The critics say
+# good, and I say weak.* Some sentences, such as *The cinema was full*, are fillers. No test review is among the
+# training reviews, so memorising whole reviews is not enough.
 #
 # ## From words to numbers
 #
@@ -636,8 +636,9 @@ def rate(step, steps, peak=0.001, warmup=100):
 
 # %% [markdown]
 # The training takes four epochs. The finished `train_step` is one turn of your loop over the training batches; the
-# finished `accuracy` is your first number. You may press **stop** (the square above the notebook) at any moment: every
-# cell below works with what has been learned, and running the cell again continues the training.
+# finished `accuracy` computes the first number that `train_epoch` returns. You may press **stop** (the square above the
+# notebook) at any moment: every cell below works with what has been learned, and running the cell again continues the
+# training.
 
 # %%
 torch.manual_seed(0)
@@ -679,9 +680,9 @@ for step, ordered, other in looks:
 #
 # </div>
 #
-# **In this run the model learns to use the order only after step 300.** While the curves coincide, order hardly matters
-# to it; where they part, it reads. In order, accuracy climbs to 98 %. In a random order, the model never does much
-# better than the bag of words.
+# **In this run the model learns to use the order only after step 300.** Until then, order gains it at most three
+# points; where the curves part, it uses the order. In order, accuracy climbs to 98 %. In a random order, the model
+# never does much better than the bag of words.
 
 # %%
 pair = ["The plot is dull, but the cast is great.",
@@ -839,9 +840,9 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
 # **Counting wins**, by nearly two points on the test reviews, in this one run. On the validation reviews the two are
-# level. From step 996 on, the transformer's validation accuracy no longer rises. A wrong answer costs at least log 2,
-# so a mean training loss of 0.05 allows at most 7 % mistakes in training. In validation it makes 11 %: it learns the
-# training reviews by heart. This is **[overfitting](../../site/glossary.md#overfitting)**.
+# level. After step 996, the transformer's validation accuracy is never higher again. A wrong answer costs at least log
+# 2, so a mean training loss of 0.05 allows at most 8 % mistakes in training. On the validation reviews it makes 11 %:
+# it fits the training reviews better than new ones. This is **[overfitting](../../site/glossary.md#overfitting)**.
 #
 # Here is the review of the first lines. It is one that the transformer got wrong; would counting have got it right?
 
@@ -857,9 +858,9 @@ print(f"label: {'positive' if sample['label'] else 'negative'}; probability of p
 # Counting is right, by a narrow margin, and without reading: any order of these words gets the same verdict.
 #
 # **Is this review positive?** Where other words turn an opinion, counting fails, and your model reads. In real reviews
-# the words alone settle almost nine in ten, and in our one run 22,500 reviews did not teach a transformer the rest.
-# With **pretraining**, where a transformer has been trained on a great deal of other text before it sees its first
-# review, the comparison [comes out differently](../../site/further.md#lesson-14).
+# the words alone settle almost nine in ten, and our transformer, trained once on 22,500 reviews, got no more of them
+# right. With **pretraining**, where a transformer has been trained on a great deal of other text before it sees its
+# first review, the comparison [comes out differently](../../site/further.md#lesson-14).
 #
 # ## What you can do now
 #

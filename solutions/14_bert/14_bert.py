@@ -12,7 +12,7 @@
 # Lesson 9's model reads from the left, because it must not see what it predicts. A model that only has to understand
 # a text could read all of it, both ways. **But which task can teach such a model?** You try three: predict the next
 # word; find hidden words, the task of **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)); and find
-# the text that belongs to a given one. Three labelled reviews then test what the hidden words have taught.
+# the text that belongs to a given one. In between, three labelled reviews test what the hidden words have taught.
 #
 # | | |
 # |---|---|
@@ -761,19 +761,20 @@ print(f"largest change of a vector by LoRA: {(updated - before).abs().max():.1f}
 # <div class="figure-caption">
 #
 # **How to read it.** Words of 300 test reviews. **Found**: of the words that judge and are in none of the three
-# labelled reviews, the share that is flagged. **Precision**: of the flagged words, those of the labelled reviews aside,
-# the share that judges. Lowest and highest of three runs, each with three other labelled reviews; they share one model
-# of hidden words.
+# labelled reviews, the share that is flagged. **Precision**: of the flagged words, the judging words of the labelled
+# reviews aside, the share that judges. Lowest and highest of three runs, each with three other labelled reviews; they
+# share one model of hidden words.
 #
 # </div>
 #
 # **What the model has learned decides, not how many weights are trained.** After hidden words, each way finds at least
 # 67 % of the new words that judge; from random weights, at most 21 %. Yet all of them label the three reviews without
 # an error. Here the frozen vectors hold the answer, so LoRA has little to add. On real film reviews, LoRA of a
-# published model is ahead of its classifier alone. Merging changes the vectors by rounding only.
+# published model is ahead of its classifier alone ([Measured further](../../site/further.md#lesson-14)). Merging
+# changes the vectors by rounding only.
 #
-# This is an easy case: the generated reviews use all words that judge alike. Even so, a third to a half of what is
-# flagged is wrong. A linear layer that is fitted with a penalty makes few of these errors ([Measured
+# This is an easy case: in the generated reviews, all judging words fill the same places. Even so, about a third to a
+# half of these flags are wrong. A linear layer that is fitted with a penalty makes few of these errors ([Measured
 # further](../../site/further.md#lesson-14)).
 #
 # So hidden words teach a vector for each token. Do they also teach one for a whole text?
@@ -1012,11 +1013,11 @@ check.prediction("closer_pair", closer_pair)
 #
 # </div>
 #
-# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the
-# same meaning in different words (pairs 3 to 5), and tells it from another topic (pairs 6 and 7). But who gave and who
+# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
+# meaning in different words (pairs 3 to 5), and tells it from another topic (pairs 6 and 7). But who gave and who
 # received hardly changes the vector, nor does who bit (pairs 0 and 1). Two sentences that differ by a *not* are as
-# close as two that mean the same (pairs 2 and 3). The BERT of the numerals did keep the order; what makes the
-# difference was not tested.
+# close as the least similar two of those that mean the same (pairs 2 and 3). The BERT of the numerals did keep the
+# order; what makes the difference was not tested.
 #
 # ## Both tasks are still in use
 #
@@ -1058,9 +1059,9 @@ check.prediction("closer_pair", closer_pair)
 # </details>
 # <details><summary>3. B starts at 0. Why not A as well?</summary>
 #
-# The gradient for B is a multiple of A, and the gradient for A a multiple of B. If both are 0, both gradients are 0
-# and nothing ever changes. If B is 0 and A is random, B A is 0, so the model starts unchanged, but the first training
-# step changes B.
+# The gradient for B is a matrix product with A as a factor, and that for A one with B. If both are 0, both gradients
+# are 0 and nothing ever changes. If B is 0 and A is random, B A is 0, so the model starts unchanged, but the first
+# training step changes B.
 #
 # </details>
 #
