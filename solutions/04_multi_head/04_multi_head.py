@@ -67,7 +67,7 @@ check = start("04_multi_head")
 #   again. If each name subtracts its weight from its own score, the receiver beats the giver, but names that are not
 #   in the sentence beat both.
 #
-# **Fixed weights do not give both names** ([Measured further](../../site/further.md#lesson-4) has the proof). So
+# **One fixed row does not give both names** ([Measured further](../../site/further.md#lesson-4) has the proof). So
 # *gave* needs a second row, or a row that changes with the words.
 
 # %% [markdown]
@@ -399,8 +399,8 @@ check.prediction("one_head_reads", one_head_reads)
 # get all three roles right, to within rounding.** No weight in them depends on the words, so the number of rows makes
 # the difference.
 #
-# **In six of ten runs, one head gets both names mostly right, as no fixed row did. In the other four, it gets
-# fewer names right than every fixed row, givers and receivers together.** Here is its row of *gave* in run 4, one of
+# **In six of ten runs, one head gets both names mostly right, as no model with one fixed row did. In the other four, it
+# gets fewer names right, givers and receivers together, than any of these.** Here is its row of *gave* in run 4, one of
 # the six, and in run 2, one of the four.
 
 # %%
@@ -419,8 +419,8 @@ for run in (4, 2):
 # is 0.00 in both sentences, and the model can only guess the giver. After 3,000 steps, run 4 gets at least 98% for
 # both names, rounded; run 2 still guesses the giver ([Measured further](../../site/further.md#lesson-4)).
 #
-# Three heads get 99% or more, rounded, from every start, with the same width of values and as many parameters as one
-# head. What differs is the number of rows, and the width of query and key behind each.
+# Three heads get 99% or more, rounded, from every start, with the same total width of values and as many parameters as
+# one head. What differs is the number of rows, and the width of query, key and value that each has.
 
 # %% [markdown]
 # ## A wrong merge raises no error
@@ -611,8 +611,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i holds the weights of word i. Three of the twelve heads, chosen because they differ. Position
-# vectors are left out until lesson 6.
+# **How to read it.** Row i holds the weights of word i. Three of the twelve heads, chosen because they differ. This
+# model's position vectors are left out until lesson 6.
 #
 # </div>
 

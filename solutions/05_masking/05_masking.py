@@ -390,9 +390,9 @@ plt.show()
 # %% [markdown]
 # ## A row with nothing to see should become zeros
 #
-# Now put the padding in **front**, so that all sentences of a batch continue from the same last position. Position
-# 0 has nothing left to see: the causal mask allows it only itself, and it is padding. Its row of scores is **fully
-# masked**. What is the softmax of such a row?
+# Now put the padding in **front**, so that all sentences of a batch continue from the same last position. In every
+# sentence but the longest, position 0 has nothing left to see: the causal mask allows it only itself, and it is
+# padding. Its row of scores is **fully masked**. What is the softmax of such a row?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
@@ -455,10 +455,9 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# Could you mask after the softmax and divide each row by its sum? On paper, yes. But if a hidden score is far above
-# the visible ones, the visible weights all round to 0, and you divide 0 by 0. ([Measured
-# further](../../site/further.md#lesson-5) shows a batch under both masks, and a repair of the NaN that comes too
-# late.)
+# Could you mask after the softmax and divide each row by its sum? On paper, yes, if the row has anything to see. But if
+# a hidden score is far above the visible ones, the visible weights all round to 0, and you divide 0 by 0. ([Measured
+# further](../../site/further.md#lesson-5) shows a batch under both masks, and a repair of the NaN that comes too late.)
 
 # %% [markdown]
 # ## Under the mask, the words before *bank* lose it
@@ -947,7 +946,7 @@ check(HurriedAttention)
 # ## Your model so far
 #
 # In lessons 1 to 4 the mask was given. Now your `CausalSelfAttention` brings its own; otherwise the model is that
-# of lesson 4. The mask buys **32 questions per window**, answered in one pass.
+# of lesson 4. As before, the mask lets one pass answer **32 questions per window**.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the top: your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
 from helpers.data.recorded import recorded
@@ -994,9 +993,9 @@ for row, key in rows.items():
 # **How do you hide the future from every position, and how do you know that it is hidden?** A causal mask before
 # the softmax hides it. Tests can find a leak; that there is none, only the code can prove.
 #
-# - **Without a mask, a model copies.** On noise, in one run, it knew every answer but the last, and there its
-#   loss was above log 8. On held-out real text, in three runs, it needed about half a bit per byte more than the
-#   model with the mask.
+# - **Without a mask, a model copies.** On noise, in one run, it knew every answer but the last, and there its loss was
+#   above log 8. On the last position of held-out windows of real text, in three runs, it needed about half a bit per
+#   byte more than the model with the mask.
 # - **A mask after the softmax leaks.** In one run, the sum of the visible weights gave away enough to get below
 #   log 8 on noise. Masked before, all slopes above the diagonal were exactly zero.
 # - **With the mask, one pass answers all questions.** In the trained layer, one pass over twelve vectors and

@@ -553,7 +553,7 @@ check(EncoderDecoder)
 # ## Training: the loss stops far from zero
 #
 # Our model is small: e = 64, four heads, two blocks in each half. A stack of post-norm blocks needs a small rate at
-# the start (lesson 7), so the rate rises linearly for `warmup` steps, then falls with the square root of the step
+# the start (lesson 7), so the rate rises linearly for `warmup` steps, then falls in proportion to 1/√step
 # (section 5.3 of the paper; ours is half of what its formula gives). The final weights are the **average** of the
 # last eight copies, one every 40 steps (section 6.1). Exercise 6 explains `smoothing`.
 
@@ -606,7 +606,7 @@ print(f"mean loss of the last 100 steps: {reached:.2f}; as a plain cross-entropy
 # </div>
 #
 # **The loss hardly falls any more, and it is still far from 0.** If it were a plain cross-entropy, the model would
-# be as sure of each token as of a coin toss. Does it know so little?
+# be, on average, as sure of a token as of a coin toss. Does it know so little?
 
 # %% [markdown]
 # ## Written word by word, the translations are right
@@ -905,9 +905,9 @@ plt.show()
 #
 # </div>
 #
-# **Both maps have the crossing lines of the first figure**, though the training data has no such lines. *und* needs
-# the ten most, and rightly: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. But looking is not
-# needing: `<stop>` looks at several words and needs none, and *drei* needs *hundred*, at which the last block
+# **Both maps have the crossing lines of the first figure**, though the training data has no such lines. *und* needs the
+# ten most, and rightly: *seven* is *sieben*, but *forty seven* is *sieben **und** vierzig*. But looking is not needing:
+# `<stop>` looks at several words and needs no single one of them, and *drei* needs *hundred*, at which the last block
 # hardly looks. Take 300 more numbers:
 
 # %% tags=["hide-input"]
@@ -1032,7 +1032,7 @@ check.prediction("new_place", new_place)
 # is a **model error**. In a **search error** a more probable translation is missed.
 
 # %% [markdown]
-# ## On real sentences, a wider search pays
+# ## Beam search keeps several beginnings
 #
 # Greedy decoding can make search errors: it takes the best next token and cannot take it back. Suppose the first
 # word is *a* with probability 0.6 and *b* with 0.4. After *a*, the best continuation has probability 0.3; after *b*
@@ -1149,7 +1149,7 @@ def search_steps(model, source, width, dropped=2):
         steps.append(step)
     return steps
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A tree with a column for each step of the search, and a word and a score at each node. Solid lines join the three beginnings kept at each step, dotted lines lead to dropped ones. The thick line to the result runs below the top row in the middle steps: the beginning that is best there does not win."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A tree with a column for each step of the search, and a word and a score at each node. Solid lines join the beginnings kept at each step, three until one ends, then two, dotted lines lead to dropped ones. The thick line to the result runs below the top row in the middle steps: the beginning that is best there does not win."}}
 shown, some = test_pairs[0], test_pairs[:60]
 for pair, hit in zip(some, exact(translate(early, some), some)):
     ids = beam_search(early, ids_of(pair)[0], START, STOP, 20, 3)
@@ -1208,12 +1208,13 @@ for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
 #
 # </div>
 #
-# **Five beams gain more than one BLEU over greedy decoding**, with the same model on the same sentences. (That
-# search also corrects for length, since a sum of logarithms favours short sentences; [Y. Wu et al.,
-# 2016](https://arxiv.org/abs/1609.08144), section 7.)
+# **Five beams with a correction for length gain more than one BLEU over greedy decoding**, with the same model on the
+# same sentences. (That search also corrects for length, since a sum of logarithms favours short sentences; [Y. Wu et
+# al., 2016](https://arxiv.org/abs/1609.08144), section 7.)
 #
-# BLEU compares words with one human translation, and cannot tell which of them matter. The Boston Terrier that became
-# a boy gets a higher score than the muddy field, whose words differ from the human's and are nearly all right.
+# BLEU compares words with one human translation, and cannot tell which of them matter. The Boston Terrier that became a
+# boy gets a higher score than the muddy field, which has one wrong ending, but other words and another order than the
+# human's.
 
 # %% [markdown]
 # ## What you can do now

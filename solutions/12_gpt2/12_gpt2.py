@@ -19,8 +19,8 @@
 # the weights. None of them is a program. **What do you have to write so that such a folder continues a text, how do
 # you know that you have written it right, and how do you write it faster without changing a token?**
 #
-# You write this program, compare it with another one, and make it faster. Then you use it to find heads that the
-# model needs.
+# You write this program, compare it with another one, and make it faster. Then you look, in a finished copy of it, for
+# heads that the model needs.
 #
 # | | |
 # |---|---|
@@ -106,8 +106,8 @@ plots.diagrams.gpt2_flow()
 # ## The block is lesson 9's, with GELU and more biases
 #
 # GPT-2 is built like the model of lesson 9. Four things are new: biases in the layer for queries, keys and values,
-# [GELU](../../site/glossary.md#gelu) instead of ReLU, one table for input and output, without a bias, and tokens
-# instead of bytes.
+# [GELU](../../site/glossary.md#gelu) instead of ReLU; one table for both input and output, where the output has no
+# bias; and tokens instead of bytes.
 #
 # **Conv1D.** GPT-2's linear layers were published as convolutions of width 1. Their weight is (n_in, n_out), and
 # they compute x @ w + bias; `nn.Linear` stores the transpose. The layer is given, as `Conv1D(n_in, n_out)`.
@@ -440,7 +440,7 @@ check(for_linear)
 #
 # If a load without an error does not show that a model is right, what does?
 #
-# ## The loss misses errors that a comparison by stages locates
+# ## The loss can miss an error; a comparison by stages locates it
 #
 # Two tests are possible. The first is the **loss** on the beginnings of 16 modules that the Python model was not
 # trained on. The second is a **comparison at every stage** with another program, Hugging Face's
@@ -805,10 +805,10 @@ else:
     print(f"most probable: {begun}{cutter.decode(likely[0])}")
 
 # %% [markdown]
-# The program agrees with another one, and it is fast. So it can be used to look inside: which heads does the Python
-# model need?
+# Your program agrees with another one. A finished one, which can switch heads off, looks inside: which heads does the
+# Python model need for copying?
 #
-# ## Copying needs two kinds of heads
+# ## Copying needs at least two kinds of heads
 #
 # [Olsson et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html),
 # found one kind of head in many language models. An [induction head](../../site/glossary.md#induction-head), at the
@@ -933,17 +933,17 @@ check.prediction("switched_off_head", switched_off_head)
 # puts 0.98 of its weight on the token before; the nine have at least ten times the induction score of even weights.
 # The losses on the second appearance rise above ln n. The strongest induction head alone is hardly missed.
 #
-# **Without the previous-token head, only copying suffers:** the first appearance is predicted as badly as before, since
-# random tokens can only be guessed. With nine other heads off, none indispensable alone, the first appearance is
-# predicted much worse, too, and part of the copying is left.
+# **Without the previous-token head, copying fails, and the loss on the first appearance stays as it was.** Nine other
+# heads, each dispensable alone, do the opposite when switched off together: guessing gets much worse, and part of the
+# copying is left.
 #
 # **One more head is indispensable**, head 5 of block 0; without it ordinary code is predicted much worse too
 # ([Measured further](../../site/further.md#lesson-12)). So the table does not say what the previous-token head does,
 # only that copying needs it.
 #
-# This is one model, on one draw of tokens. Half of its training windows at first, later fewer, repeated stretches of
-# text or random tokens. In the models of two and more layers that Olsson et al. trained on ordinary text, induction
-# heads form by themselves, early in training
+# This is one model, on one draw of tokens. In training, half of its windows at first, and fewer later, contained a
+# stretch of text or random tokens twice. In the models of two and more layers that Olsson et al. trained on ordinary
+# text, induction heads form by themselves, early in training
 # ([2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
 #
 # Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.

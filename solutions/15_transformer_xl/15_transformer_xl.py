@@ -247,8 +247,8 @@ check(extend_memory)
 #
 # - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**, (e,), not learned. In $R_{i-j}$ both
 #   are positions in the text.
-# - The query's own position must not matter, so $U_i^\top W_q^\top$ becomes one learned vector, the same for all i:
-#   $u^\top$ in (c) and $v^\top$ in (d), both (d,). The v is the paper's letter; it is not a value.
+# - The query's own position must not matter, so $U_i^\top W_q^\top$ becomes a learned vector in each of two terms, the
+#   same for all i: $u^\top$ in (c) and $v^\top$ in (d), both (d,). The v is the paper's letter; it is not a value.
 # - Content and position get separate key matrices, $W_{k,E}$ and $W_{k,R}$, both (d, e).
 #
 # $$A^{\mathrm{rel}}_{ij} = \underbrace{E_i^\top W_q^\top W_{k,E} E_j}_{(a)} +
@@ -262,10 +262,10 @@ check(extend_memory)
 # %% [markdown]
 # ## One shift moves every distance to its key
 #
-# There are t·s pairs of a query and a key, but only s distances, s − 1 to 0. So compute s vectors r, and multiply each
-# query by all of them, from far to near: a matrix (t, s) with one column for each **distance**. It contains all the
-# numbers, but in the wrong columns: the last query's row is right, the row before it must move left by one, the first
-# by t − 1.
+# There are t·s pairs of a query and a key, but, without the future, only s distances, s − 1 to 0. So compute s vectors
+# r, and multiply each query by all of them, from far to near: a matrix (t, s) with one column for each **distance**. It
+# contains all the numbers, but in the wrong columns: the last query's row is right, the row before it must move left by
+# one, the first by t − 1.
 #
 # The authors' program moves all rows at once, by padding and a change of shape:
 
@@ -617,9 +617,9 @@ for name, kind in {"detached": FinishedXL, "with gradient": KeepsGradient}.items
         report(f"m = 8, {name}", model, memory, texts, passkeys)
 
 # %% [markdown]
-# **Without a gradient across the border, nothing teaches a segment to keep what a later one needs.** With it, the model
-# names every passkey, in each of [three runs](../../site/further.md#lesson-15). The price is the graph of the segments
-# before, which Transformer-XL does not pay.
+# **Here, without a gradient across the border, nothing teaches a segment to keep what a later one needs.** With it, the
+# model names every passkey, in each of [three runs](../../site/further.md#lesson-15). The price is the graph of the
+# segments before, which Transformer-XL does not pay.
 #
 # What does a memory save in real text?
 
@@ -812,11 +812,11 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 #
 # **Attention sinks.** If the oldest entries of a cache are dropped, published models fall apart: their heads put much
 # weight on the first few tokens, whatever these are. If the first four stay, the models read on through millions of
-# tokens ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), section 3).
+# tokens ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), sections 3 and 4.1).
 #
 # **A memory of fixed size.** In **linear attention** ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236))
-# the memory of a head is one matrix, to which each token adds the product of its key and its value, and one vector for
-# the sum of the weights. No border drops anything, but all tokens share the same few numbers.
+# the memory of a head is one matrix, to which each token adds the product of its key and its value, and one vector, the
+# sum of the keys, which normalises the weights. No border drops anything, but all tokens share the same few numbers.
 
 # %% [markdown]
 # ## What you can do now
@@ -825,8 +825,9 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # and the next segment looks back at them by their distance. Reading *It*, the model can look at the states of *cat*, as
 # far back as m.
 #
-# - **The answer came from the memory.** With its own, the model named every passkey, with another row's that row's.
-# - **States cross the border, and the gradient does not.** Positions are distances.
+# - **The answer came from the memory.** With its own memory the model named every passkey; with another row's memory it
+#   named that row's.
+# - **States cross the border, and the gradient does not.** Scores use the distance between two tokens.
 # - **On code, a memory saved 0.107 bits per byte,** on the first 12,000 held-out bytes, in one short run of each.
 #   Without training for it, a memory repaired only the beginning of a segment.
 # - **It keeps m positions; beyond them, little may survive.** A passkey one segment farther back was reached, and only

@@ -528,9 +528,9 @@ def path_patched(layer, x, other, role):
 check(path_patched)
 
 # %% [markdown]
-# What is *needed*? In all rows, let one role read a hidden state with the means of layer 0's outputs. What is
-# *sufficient*? In a corrupted text, let one role read the clean hidden state. The corrupted text has another token in
-# place of A, as before, or in place of B.
+# What is *needed*? In all rows, let one role read a hidden state in which layer 0's outputs are replaced by their
+# means. What is *sufficient*? In a corrupted text, let one role read the clean hidden state. The corrupted text has
+# another token in place of A, as before, or in place of B.
 
 # %%
 def after_layer_0(model, ids):
@@ -662,9 +662,9 @@ print("keys, with heads 0 to 3 of layer 0:",
 print(f"random matrices: {torch.stack(draws).mean():.3f}")
 
 # %% [markdown]
-# The keys of layer 1 have their highest mean scores with heads 1 and 3 of layer 0, which path patching found, too. But
-# heads 0 and 2 are above random matrices as well ([measured further](../../site/further.md#lesson-19)). A score says
-# what a head *could* read, not what passes on real texts.
+# The keys of layer 1 have their highest mean scores with heads 1 and 3 of layer 0, which activation patching found,
+# too. But heads 0 and 2 are above random matrices as well ([measured further](../../site/further.md#lesson-19)). A
+# score says what a head *could* read, not what passes on real texts.
 #
 # ## In a small GPT-2, what is replaced decides which head is found
 #
@@ -697,8 +697,8 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
-# run; on the right, for the mean over 100 texts. Cream shares are just below 0. If one head feeds another, both
-# shares contain the effect along that path.
+# run; on the right, the logit difference is first averaged over the 100 texts. Cream shares are just below 0. If one
+# head feeds another, both shares contain the effect along that path.
 #
 # </div>
 #
@@ -729,9 +729,9 @@ for token, texts in replaced.items():
 # %% [markdown]
 # **As in the small model, an early head carries which token came before, and later heads look at the answer.** With `(`
 # replaced, the previous-token head brings back more than any other. It acts at `line`. With `line` replaced it brings
-# back nothing, because the token before is the same in both texts. Most then comes from head 5 of block 0, which acts
-# at `line` and looks at `line` itself. In both cases, head 0 of block 2 and head 3 of block 3 act at the last position,
-# and look at `line`.
+# back nothing: at `line`, the token before is the same in both texts. Most then comes from head 5 of block 0, which
+# acts at `line` and looks at `line` itself. In both cases, head 0 of block 2 and head 3 of block 3 act at the last
+# position, and look at `line`.
 #
 # Head 5 is not specific to copying: without it, the loss on ordinary code more than doubles ([measured
 # further](../../site/further.md#lesson-12)). And a head that copies elsewhere need not copy here: lesson 12's
@@ -883,8 +883,9 @@ def dictionary_loss(x, encode, bias, decode, offset, penalty):
 check(dictionary_loss)
 
 # %% [markdown]
-# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of
-# width e = 192 (recorded). How well does it predict held-out modules if block 2 reads the rebuilt states?
+# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of width
+# e = 192 (recorded). How well does the model predict held-out modules if blocks 2 and 3 continue from the rebuilt
+# states?
 
 # %%
 run = recorded("dictionary")

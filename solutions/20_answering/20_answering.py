@@ -194,7 +194,7 @@ for (a, b), drawn, greedy in list(zip(*columns))[:6]:
     print(f"{a}+{b}      {drawn:9} {greedy}")
 
 # %% [markdown]
-# With the mask, exact match is 28 %. Three more runs:
+# With the mask, exact match is 28 %. Three more runs of each:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends about three times as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
@@ -434,17 +434,17 @@ train_on_pairs(dpo_loss, "DPO")
 train_on_pairs(chosen_loss, "chosen alone")
 
 # %% [markdown]
-# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But the control does as much without any rejected
-# answer, also in the mean of three seeds (table at the end). It is the loss of exercise 1 again, on answers without
-# hedges, here the model's own. Preferences are meant for cases without a perfect answer to imitate, which this lesson
-# does not test.
+# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But *chosen alone*, which imitates the chosen
+# answers, does as much without any rejected answer, also in the mean of three seeds (table at the end). It is the loss
+# of exercise 1 again, on answers without hedges, here the model's own. Preferences are meant for cases without a
+# perfect answer to imitate, which this lesson does not test.
 #
-# The judge was a program. Must it compare answers, or can it score one by itself?
+# The judge was a program, and it scored each answer by itself. Are pairs needed at all?
 #
 # ## A strict reward needs no pairs
 #
-# A **reward** is a number for one answer. If a program computes it, training takes only questions, and a model that is
-# sometimes right.
+# A **reward** is a number for one answer. If a program computes it, training takes only questions whose answers the
+# program can check, and a model that is sometimes right.
 
 # %% [markdown]
 # <div class="card">
@@ -677,8 +677,8 @@ plt.show()
 # </div>
 #
 # **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
-# rises to 43 %, and the right sum is named hardly more often: most of the gain comes from hedging less. Greedy answers
-# get a little worse.
+# rises to 43 %, and the right sum is named hardly more often: most of the gain comes from hedging less. Its greedy
+# answers get a little worse; over three seeds they do not.
 #
 # **At these rates greedy answers improve faster from demonstrations.** A likely reason is that a demonstration has a
 # target for each token, while a reward is one bit for a whole answer.
@@ -754,7 +754,7 @@ show_player("policy")
 # ## What you can do now
 #
 # **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
-# imitates has no hedges. Imitating the answers that a judge has chosen leaves a few. If demonstrations cannot be
+# imitates has no hedges. A short training on answers that a judge has chosen leaves a few. If demonstrations cannot be
 # filtered, they can still teach the adding, and a reward can then remove the hedges:
 
 # %% tags=["hide-input"]
