@@ -376,14 +376,12 @@ def train(attention, h, seed=1, steps=300):
     return reader, (reader(ids).argmax(-1) == answers).float().mean(0)
 
 # %%
-models = [("one fixed row", FixedRows, 1, 3),
-          ("three fixed rows", FixedRows, 3, 3),
-          ("one head", MultiHeadAttention, 1, 10),
-          ("three heads", MultiHeadAttention, 3, 10)]
+models = [("one fixed row", FixedRows, 1), ("three fixed rows", FixedRows, 3),
+          ("one head", MultiHeadAttention, 1), ("three heads", MultiHeadAttention, 3)]
 trained = {}
 print("right answers, %        run", *(f"{run:3}" for run in range(1, 11)))
-for name, attention, h, starts in models:
-    runs = trained[name] = [train(attention, h, seed=run) for run in range(1, starts + 1)]
+for name, attention, h in models:
+    runs = trained[name] = [train(attention, h, seed=run) for run in range(1, 11)]
     for r, role in enumerate(ROLES):
         print(f"{f'{name}, {role}':<27}", *(f"{100 * right[r]:3.0f}" for _, right in runs))
 

@@ -102,30 +102,6 @@ for role, name in ((0, "givers"), (1, "receivers")):
 # %% [markdown]
 # **How to read it.** The loss of this layer is convex, so the result does not depend on a random start. Each name has
 # a direction of its own here; with fewer dimensions than names, no layer can do better.
-#
-# Now the `Reader`, with rows of weights that are learned and the same in every sentence, from ten starts.
-
-# %%
-class FixedRows(nn.Module):
-    """Attention with h learned rows of weights for each word, the same in every sentence."""
-
-    def __init__(self, e, h):
-        super().__init__()
-        self.scores = nn.Parameter(torch.randn(h, 5, 5))
-        self.to_values, self.unify = nn.Linear(e, e, bias=False), nn.Linear(e, e)
-
-    def forward(self, x):
-        v = split_heads(self.to_values(x), len(self.scores))
-        return self.unify(merge_heads(torch.softmax(self.scores, dim=-1) @ v))
-
-for h in (1, 3):
-    for seed in range(1, 11):
-        print(f"fixed rows: {h}, run {seed:2}, right answers: {train(FixedRows, h, seed)[1]}")
-
-# %% [markdown]
-# **How to read it.** With one fixed row, one of the names is right in 31% of the sentences or fewer, from every start.
-# With three, every role is right in nearly all of them. These layers have no queries and keys, so words cannot change
-# a weight.
 
 # %% [markdown]
 # ## More steps help one head from one start, and not from another

@@ -198,7 +198,7 @@ def test_the_row_of_one_head_follows_the_names_in_run_4_and_leaves_out_the_giver
 
 def test_one_fixed_row_answers_one_name_and_three_answer_all(told):
     one, three = told["one fixed row"], told["three fixed rows"]
-    assert len(one) == len(three) == 3
+    assert len(one) == len(three) == 10
     assert all(max(giver, receiver) > 80 and min(giver, receiver) <= 31 for giver, _, receiver in one)
     assert min(map(min, three)) >= 99
 
@@ -206,12 +206,6 @@ def test_one_fixed_row_answers_one_name_and_three_answer_all(told):
 def test_the_further_page_has_what_the_lesson_says_of_it():
     cells = nbformat.read(SOURCE.further, as_version=4).cells
     text = "\n".join(out.text for cell in cells for out in cell.get("outputs", []) if out.output_type == "stream")
-    line = r"^fixed rows: (\d), run +\d+, .*: giver (\d+)%, thing (\d+)%, receiver (\d+)%$"
-    found = re.findall(line, text, re.MULTILINE)
-    shares = {h: [[int(share) for share in run] for rows, *run in found if rows == h] for h in "13"}
-    assert [len(runs) for runs in shares.values()] == [10, 10]
-    assert max(min(giver, receiver) for giver, _, receiver in shares["1"]) <= 31
-    assert min(map(min, shares["3"])) >= 99
     long = re.search(r"^h = 1, run 4, 3,000 steps, right answers: giver (\d+)%, .*receiver (\d+)%$", text, re.MULTILINE)
     assert min(map(int, long.groups())) == 98
     stuck = re.search(r"^h = 1, run 2, 3,000 steps, right answers: giver (\d+)%", text, re.MULTILINE)
