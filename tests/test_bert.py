@@ -322,13 +322,6 @@ def test_the_loss_is_the_mean_over_what_is_asked_and_0_without_a_gradient_where_
     torch.testing.assert_close(bert.masked_loss(logits, targets), expected)
 
 
-def test_a_word_has_its_label_at_its_first_piece():
-    words = torch.tensor([-1, 0, 0, 1, 2, 2, 2, -1, -1])
-    labels = torch.tensor([4, 0, 3])
-    x = NOT_ASKED
-    assert bert.label_first_pieces(labels, words).tolist() == [x, 4, x, 0, 3, x, x, x, x]
-
-
 ##### Low-rank steps
 
 

@@ -67,7 +67,6 @@ PICTURES = {
     "fold": lambda: plots.fold(
         [torch.arange(30).view(5, 6), torch.arange(30).view(5, 3, 2).transpose(0, 1)], e=6, d=2, titles=["x", "heads"]
     ),
-    "arrows": lambda: plots.arrow_chain(numbers(4, 2), WORDS[:4]),
     "hull": lambda: plots.hull_picture(numbers(7, 2), numbers(7, 2).softmax(0)),
     "loss": lambda: plots.loss_curve(
         {"train": 0.1 * numbers(300).abs() + FALL, "test": 0.1 * numbers(300, seed=1).abs() + 1.2 * FALL},

@@ -253,17 +253,6 @@ def masked_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return total / (targets != NOT_ASKED).sum().clamp(min=1)
 
 
-def label_first_pieces(labels: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-    """Targets for tagging: a word's label at its first piece, NOT_ASKED at its others and at special tokens.
-
-    Section 5.3. labels: (number of words,), int64. words: (t,), int64, which word each token is of, −1 for special
-    tokens. Returns (t,).
-    """
-    before = F.pad(words[:-1], (1, 0), value=-1)
-    first = (words >= 0) & (words != before)
-    return torch.where(first, labels[words.clamp(min=0)], NOT_ASKED)
-
-
 ##### Published weights
 
 _TENSORS = TensorNames(

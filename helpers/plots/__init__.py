@@ -13,7 +13,7 @@ from .alignment import alignment
 from .bars import bars
 from .coloured_text import surprise, token_rows
 from .curves import curves, loss_curve
-from .heads import arrow_chain, fold, head_grid
+from .heads import fold, head_grid
 from .hidden import hidden_words
 from .ladder_chart import ladder, runs
 from .mask_rows import mask_row

@@ -7,10 +7,9 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from .style import CENTRED, COLOURS, WIDTH, Numbers, arrow, as_array
+from .style import CENTRED, WIDTH, Numbers, as_array
 from .themed import IN_CELLS
 from .weights import COLUMNS, CROWDED, ROWS, _fit_numbers, _trim_height, colour_scale, heat
 
@@ -107,31 +106,3 @@ def fold(panels: Sequence[Numbers], e: int, d: int, titles: Sequence[str] | None
         ax.set_axis_off()
         if titles:
             ax.set_title(titles[k], fontsize=10, pad=4)
-
-
-def arrow_chain(steps: Numbers, names: Sequence[str], title: str | None = None, ax: Axes | None = None) -> None:
-    """A sum of vectors in the plane, as arrows laid end to end; a cross marks where they lead.
-
-    steps  (n, 2), drawn in this order from the origin.
-    names  n labels, beside the middles of the arrows. Equal names have equal colours when the names are sorted alike.
-    """
-    steps = as_array(steps)
-    ends = np.vstack([np.zeros(2), steps.cumsum(axis=0)])
-    ax = ax or plt.subplots(figsize=(WIDTH, 3.6))[1]
-    order = sorted(set(names))
-    for k, name in enumerate(names):
-        colour = COLOURS[order.index(name) % 7]
-        arrow(ax, ends[k], ends[k + 1], color=colour, linewidth=2, shrinkA=0, shrinkB=0)
-        across = np.array([-steps[k, 1], steps[k, 0]]) / max(np.hypot(*steps[k]), 1e-9)
-        across = -across if k == len(steps) - 1 else across  # away from the cross
-        side = "center" if abs(across[0]) < 0.5 else "right" if across[0] < 0 else "left"
-        place = (7 if side != "center" else 11) * across
-        look: dict[str, Any] = {"fontsize": 9, "color": colour, "ha": side, "va": "center"}
-        ax.annotate(name, (ends[k] + ends[k + 1]) / 2, xytext=place, textcoords="offset points", **look)
-    ax.plot(*ends.T, alpha=0)  # the arrows' ends settle the limits of the axes
-    ax.plot(*ends[-1], marker="x", color="black", markersize=9, markeredgewidth=2, linestyle="none")
-    ax.plot(0, 0, marker="o", color="black", markersize=4, linestyle="none")
-    ax.margins(0.18)
-    ax.set(xlabel="first component", ylabel="second component")
-    if title:
-        ax.set_title(title)
