@@ -841,7 +841,7 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # %% [markdown]
 # **Counting wins**, by nearly two points on the test reviews, in this one run. On the validation reviews the two are
 # level. After step 996, the transformer's validation accuracy is never higher again. A wrong answer costs at least log
-# 2, so a mean training loss of 0.05 allows at most 8 % mistakes in training. On the validation reviews it makes 11 %:
+# 2, so a mean training loss of 0.05 allows at most 7 % mistakes in training. On the validation reviews it makes 11 %:
 # it fits the training reviews better than new ones. This is **[overfitting](../../site/glossary.md#overfitting)**.
 #
 # Here is the review of the first lines. It is one that the transformer got wrong; would counting have got it right?

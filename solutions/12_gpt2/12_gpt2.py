@@ -600,7 +600,7 @@ check.prediction("dearest_error", dearest_error)
 #
 # Your model agrees with the reference. Which of its computations does it repeat?
 #
-# ## A key-value cache saves time and changed no token
+# ## With a key-value cache the tokens are the same, and come faster
 #
 # As in lesson 9, your model computes all earlier positions again for each token that it writes.
 #

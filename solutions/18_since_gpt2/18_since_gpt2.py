@@ -762,7 +762,7 @@ plt.show()
 # much in the first window, and stretching by parts costs little: the fast pairs are better left alone.
 #
 # **By parts, every window is read worse than alone.** A gain was possible: half of the words were written with 64
-# tokens in view that come before their window. None came, nor did it in held-out chapters ([Measured
+# tokens in view that come before their window. No gain came, here or in held-out chapters ([Measured
 # further](../../site/further.md#lesson-18)).
 #
 # ## A router that begins lopsided can stay so
@@ -795,7 +795,7 @@ plots.diagrams.experts_flow()
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
 # $P_i$ is its mean probability over **all** tokens, including those that did not choose it. If all experts are used
 # equally, the balance is 1; if k experts take everything, it is N/k, its maximum. The counts $f_i$ have no gradient.
-# Its gradient lowers $P_i$ most where $f_i$ is large.
+# The gradient of the balance lowers $P_i$ most where $f_i$ is large.
 
 # %% [markdown]
 # <div class="card">
