@@ -30,7 +30,7 @@ from helpers.student.exam_preview import panels
 LESSONS = lesson_names()
 STUB = sources_of(answer_notebook(FIRST))["raw_weights"]
 OWN = "def raw_weights(x):\n    return x @ x.mT"
-SAYS = "Another cell defines `raw_weights` ({}), and this exercise's own cell is as it was released."
+SAYS = "Another cell defines `raw_weights` ({}). Only the exercise's own cell is judged: the answer belongs there."
 
 
 def with_cell_below(lesson, name, text):
@@ -92,14 +92,20 @@ def test_after_grading_the_instructor_and_the_student_read_it(tmp_path):
     course.exam_key(seeds=1)
     register(course.folder, FIRST)
     notebook, number = with_cell_below(FIRST, "raw_weights", OWN)
-    course.submit("ada", notebook)
+    course.submit("ada", notebook)  # the stub is left
+    emptied, _ = with_cell_below(FIRST, "raw_weights", OWN)
+    (own,) = [cell for cell in emptied.cells if grade_id(cell) == "raw_weights"]
+    own.source = "# see below"
+    course.submit("bo", emptied)
     summary = batch(course, jobs=1).run((), False).as_text()
     says = SAYS.format(f"cell {number}")
-    assert f"raw_weights: {says}" in summary and course.marks()["ada"]["raw_weights"] == 0
-    assert any(says in flag for flag in Journal(course.folder, FIRST).read()["ada"].flags)
+    assert summary.count(says) == 2, "both are told to the instructor"
     write_feedback(course.folder, FIRST)
-    page = (course.folder / "feedback" / "ada" / FIRST / f"{FIRST}.html").read_text()
-    assert f"Another cell defines <code>raw_weights</code> (cell {number})" in page
+    for student in ("ada", "bo"):
+        assert course.marks()[student]["raw_weights"] == 0
+        assert any(flag.endswith(says) for flag in Journal(course.folder, FIRST).read()[student].flags)
+        page = (course.folder / "feedback" / student / FIRST / f"{FIRST}.html").read_text()
+        assert f"Another cell defines <code>raw_weights</code> (cell {number})" in page
 
 
 def run(*cells, lesson=FIRST, name="raw_weights"):
@@ -125,9 +131,23 @@ def run(*cells, lesson=FIRST, name="raw_weights"):
     return check._verdict(check.lesson[name], shell.user_ns[name])
 
 
-def test_the_check_at_home_names_the_cell():
-    verdict = run(("a", STUB), ("b", OWN))
-    assert (verdict.state, verdict.points) == (NOT_STARTED, 0) and verdict.says.startswith(SAYS.format("cell 2"))
+CHECK = ("check_raw_weights", "")  # the cell that calls the check: released notebooks name cells after exercises
+
+
+@pytest.mark.parametrize(
+    ("cells", "last"),
+    [
+        ([("a", STUB), ("b", OWN)], 2),
+        ([("new", OWN), CHECK], 1),
+        ([("raw_weights", "# see below"), ("new", OWN), CHECK], 2),
+        ([("raw_weights", "y = 1"), ("row_softmax", OWN), CHECK], 2),
+        ([("raw_weights", OWN), ("new", OWN.replace("x.mT", "x.transpose(1, 2)")), CHECK], 2),
+    ],
+    ids=["below the stub", "own cell never run", "own cell emptied", "another exercise's cell", "other code"],
+)
+def test_the_check_at_home_names_the_cell(cells, last):
+    verdict = run(*cells)
+    assert (verdict.state, verdict.points, verdict.says) == (NOT_STARTED, 0, SAYS.format(f"cell {last}"))
 
 
 @pytest.mark.parametrize(

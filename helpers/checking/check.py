@@ -175,7 +175,8 @@ class Check:
             with time_limit(self.seconds + exercise.seconds):
                 answer, stopped = run_alone(exercise, program, sources_for(exercise), key.seed)
         except NothingDefined as problem:
-            return no_answer(exercise, UNFINISHED if OF_UNFINISHED.search(str(problem)) else str(problem))
+            said = UNFINISHED if OF_UNFINISHED.search(str(problem)) else f"{problem} {program.elsewhere}".rstrip()
+            return no_answer(exercise, said)
         except TimeLimitExceeded as late:
             return no_answer(exercise, _too_long(self.seconds, late))
         verdict = _judged(exercise, answer, key, scan_cell(exercise, program.own, program))
@@ -204,13 +205,11 @@ class Check:
         return replace(verdict, note=STALE.format(failure[:200])) if failure else verdict
 
     def _elsewhere(self, exercise: Exercise, kernel: KernelState) -> str:
-        """Says that another cell holds the answer while the exercise's own is as it was released; or ""."""
-        own, other = kernel.own(exercise.name)
-        as_given = cell_of(own).holds_stub(exercise.name)
-        if exercise.fixes_bug:
-            with contextlib.suppress(BadKey):
-                as_given = cell_of(own).digest == self._key[exercise.name].released
-        return ELSEWHERE.format(name=exercise.name, cell=f"cell {other}") if other and as_given else ""
+        """Says that another cell gave the name its meaning, by other code than the exercise's own; or ""."""
+        other, own = kernel.elsewhere(exercise.name)
+        if not other or cell_of(own).digest == cell_of(kernel.source(exercise.name)).digest:
+            return ""
+        return ELSEWHERE.format(name=exercise.name, cell=f"cell {other}")
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
         """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""

@@ -130,7 +130,7 @@ class Grader:
         records = [record(one, self._on_shipped_key(runs.get(name), one)) for name, one in judged.items()]
         records += records_of_predictions(judge_predictions(lesson, executed.read).values())
         elsewhere = [
-            f"{name}: {e}" for name, one in judged.items() if (e := one.scan.elsewhere) and e == one.verdict.says
+            f"{name}: {e}" for name, one in judged.items() if (e := one.scan.elsewhere) and one.verdict.says.endswith(e)
         ]
         points = write_verdicts(notebook, lesson, records)
         flags = [*flags, *elsewhere, *(flag.replace(seed, HIDDEN) for flag in executed.flags)]

@@ -15,6 +15,7 @@ from helpers.checking.judge.recognition import unexplained
 from helpers.checking.judge.verdicts import ON_HOLD, RIGHT, UNWRITTEN, Verdict, judge, no_answer, not_started
 from helpers.checking.read.cell_scan import CellScan, Finding, SubmissionScan
 from helpers.checking.read.program_slice import ProgramSlice
+from helpers.checking.read.syntax import cell_of
 from helpers.checking.run import answers
 from helpers.checking.run.answers import Answer
 from helpers.exercises import Exercise, Lesson
@@ -138,10 +139,11 @@ def judge_run(
 ) -> JudgedExercise:
     """The verdict on what one exercise sent. Trusts nothing in it."""
     if run.sent is None:
-        silent = (
-            not_started(exercise, scan.elsewhere) if scan.stub else _with_note(no_answer(exercise, run.says), program)
-        )
-        return JudgedExercise(silent, scan=scan)
+        if scan.stub:
+            return JudgedExercise(not_started(exercise, scan.elsewhere), scan=scan)
+        moved = scan.elsewhere if not cell_of(program.own).binds(exercise.name) else ""
+        silent = no_answer(exercise, f"{run.says} {moved}".rstrip())
+        return JudgedExercise(_with_note(silent, program), scan=scan)
     try:
         answer = answers.received(run.sent, exercise, key.seed)
     except answers.MalformedAnswer as problem:

@@ -23,10 +23,7 @@ COMPUTED = "`{name}` gets its value from code in {cell} that does not run in an 
 MADE = "`{name}` is made in {cell} by `{maker}`, a function of the notebook's own, and no exam runs that. {rule}"
 CHANGED = "`{name}` is changed by code in {cell} that does not run in an exam. {rule}"
 UNKNOWN = "`{name}` is defined neither in this cell nor by a definition of another. {rule}"
-ELSEWHERE = (
-    "Another cell defines `{name}` ({cell}), and this exercise's own cell is as it was released. Only the own cell is"
-    " judged: the answer belongs there."
-)
+ELSEWHERE = "Another cell defines `{name}` ({cell}). Only the exercise's own cell is judged: the answer belongs there."
 FINISHED = "`{name}` is a finished part that this exercise does not build on: write what you need of it yourself."
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"check", "__name__", "__file__", "get_ipython", "display"}

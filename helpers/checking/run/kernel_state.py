@@ -98,18 +98,19 @@ class KernelState:
         """
         return self._last(name)[1]
 
-    def own(self, name: str) -> tuple[str, int]:
-        """The exercise's own cell as it last ran, and the number of another's run that gave the name its meaning.
+    def elsewhere(self, name: str) -> tuple[int, str]:
+        """The number of another cell's run that gave the name its meaning, and the own cell as it last ran, or "".
 
-        The own cell is the first that did so. ("", 0) where there is no other, or the notebook tells no cells apart.
+        (0, "") where no other cell did so, or the notebook tells no cells apart. A released notebook calls an
+        exercise's cell by the exercise's name; in one that does not, the own cell is the first that binds the name.
         """
         last, _ = self._last(name)
         first = next((number for number, cell in enumerate(self._cells) if cell_of(cell).binds(name)), 0)
-        own = self._ids.get(first)
+        own = name if f"check_{name}" in self._ids.values() else self._ids.get(first)
         if own is None or self._ids.get(last, own) == own:
-            return "", 0
+            return 0, ""
         runs = [cell for number, cell in enumerate(self._cells) if self._ids.get(number) == own]
-        return runs[-1], last
+        return last, runs[-1] if runs else ""
 
     def _last(self, name: str) -> tuple[int, str]:
         """The number and the text of the last run that gave this name its meaning; (0, "") where none did."""
