@@ -72,6 +72,24 @@ def test_other_lessons_and_other_notebooks_are_left_alone(tmp_path):
     assert any("holiday.ipynb is no notebook of this lesson" in flag for flag in left_out)
 
 
+def test_what_lies_in_a_lesson_s_folder_and_is_none_of_it_is_told_and_counts_as_handed_in(tmp_path):
+    other = nbformat.writes(answer_notebook("02_queries_keys_values")).encode()
+    put(tmp_path, f"mia/{FIRST}/{FIRST}.ipynb", other)
+    put(tmp_path, f"nils/{FIRST}/solution.pdf", b"%PDF")
+    put(tmp_path, f"rosa/{FIRST}/answers.py", b"def raw_weights(x): ...")
+    put(tmp_path, f"rosa/{FIRST}/notes.txt", b"")
+    put(tmp_path, "sol/02_queries_keys_values/answers.py", b"")
+    put(tmp_path, "solution.pdf", b"%PDF")
+    submissions, left_out = read_submissions(tmp_path, FIRST, NOWHERE)
+    flags = {each.student.id: each.flags for each in submissions}
+    assert flags == {
+        "mia": ("the notebook holds none of this lesson's exercises",),
+        "nils": (f"nils/{FIRST} holds no notebook, only solution.pdf",),
+        "rosa": (f"rosa/{FIRST} holds no notebook, only answers.py and notes.txt",),
+    }
+    assert left_out == ["solution.pdf is no notebook and was left out"]
+
+
 @pytest.mark.parametrize("others, students", [(FIRST, ["doe_1", "roe_3"]), ("02_queries_keys_values", [])])
 def test_a_broken_file_in_a_class_s_zip_is_of_the_lesson_that_the_others_in_it_are_of(tmp_path, others, students):
     notebook = nbformat.writes(answer_notebook(others)).encode()

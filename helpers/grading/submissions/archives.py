@@ -32,6 +32,7 @@ DEEPEST_ZIP = 2  # a class's zip, and in it a student's own
 DEEPEST_FOLDER = 10
 STAMP = "timestamp.txt"
 NOTEBOOKS, WEIGHTS = (".ipynb", ".ipynb.json", ".ipynb.txt"), (".safetensors",)
+TABLE = ".csv"  # of marks or times, which a platform exports beside the files
 
 IGNORED = re.compile(r"^(\..*|__MACOSX|__pycache__)$")
 LINK, NO_FILE = "is a link and was not followed", "is no plain file and was left out"
@@ -102,7 +103,7 @@ class ArchiveEntry:
 
 
 class FileScanner:
-    """Finds the files that a class handed in. On the way are filled: left_out, and owners with a file of each.
+    """Finds the files that a class handed in. On the way are filled: left_out, owners with a file of each, and others.
 
     weights: find files of weights too, beside notebooks.
     """
@@ -111,6 +112,7 @@ class FileScanner:
         self._endings = (*NOTEBOOKS, *WEIGHTS) if weights else NOTEBOOKS
         self.left_out: list[LeftOut] = []
         self.owners: dict[FileOwner, SubmittedFile] = {}
+        self.others: dict[FileOwner, list[SubmittedFile]] = defaultdict(list)  # of kinds that nobody looks for
         self._used: dict[tuple[FileOwner, str], float] = defaultdict(float)
         self._listed: Counter[FileOwner | None] = Counter()  # files in the lists of zips
         self._cut_off: set[FileOwner] = set()
@@ -144,6 +146,8 @@ class FileScanner:
                 self._leave_out(None, f"{container}/{entry.path}" if container else entry.path, entry.problem)
             elif not container and _is_zip(entry.path):
                 yield from self._class_zip(folder, entry.path)
+            elif not entry.path.lower().endswith(TABLE):
+                self._leave_out(None, f"{container}/{entry.path}".lstrip("/"), "is no notebook and was left out")
 
     def _unpacked_exports(self, entries: list[ArchiveEntry], container: str) -> set[str]:
         """Folders that hold files of several students, as a platform names them: they are not one student's."""
@@ -179,6 +183,8 @@ class FileScanner:
                 inner = replace(inner, megabytes=inner.megabytes + entry.megabytes)
                 inside = (*file.inside, *inner.names)
                 yield from self._file(inner, replace(file, inside=inside, read=inner.read), zips + 1)
+        else:
+            self.others[file.owner].append(file)
 
     def _zip_entries(
         self, open_zip: Callable[[], zipfile.ZipFile], owner: FileOwner | None, path: str

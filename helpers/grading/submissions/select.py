@@ -21,7 +21,7 @@ from helpers.grading.submissions.roster import Student, read_collected, roster
 from helpers.grading.submissions.submission_times import SubmissionTimes, read_times
 from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook, UnreadableFile, screen
 from helpers.notebooks import check_id, grade_id
-from helpers.text import plain
+from helpers.text import listed, plain
 
 MISSING = UnreadableFile("is missing: no notebook was handed in")
 
@@ -99,6 +99,7 @@ class _Selection:
         self._lessons = [lesson, *(load_lesson(name) for name in lessons() if name != lesson.name)]
         self._candidates: dict[FileOwner, list[_Candidate]] = defaultdict(list)
         self._unreadable: list[_Candidate] = []  # of a lesson that neither text nor name says
+        self._in_its_folder: dict[FileOwner, _Candidate] = {}  # a notebook without its exercises, which counts for want
         self._stamps: dict[FileOwner, SubmittedFile] = {}
         self._weights: dict[FileOwner, list[SubmittedFile]] = defaultdict(list)
         self._lessons_in: dict[str, set[tuple[FileOwner, str]]] = defaultdict(set)  # by the class's zip
@@ -120,6 +121,8 @@ class _Selection:
         name = str(file) if candidate.problem else file.name
         if candidate.lesson == self._name or (not candidate.lesson and self._name in name):
             self._keep(candidate)
+        elif self._name in file.parts[:-1]:
+            self._in_its_folder.setdefault(file.owner, candidate)
         elif candidate.lesson or any(other in str(file) for other in others):
             return
         elif candidate.problem:
@@ -150,6 +153,9 @@ class _Selection:
         for candidate in self._unreadable:
             if not candidate.file.container or self._is_probably_ours(candidate.file):
                 self._candidates[candidate.file.owner].append(candidate)
+        for owner, candidate in self._in_its_folder.items():
+            if owner not in self._candidates:
+                self._candidates[owner] = [candidate]
         told = {item.owner for item in scanner.left_out}
         for item in scanner.left_out:
             if item.owner is not None and self._name in item.path:
@@ -162,6 +168,12 @@ class _Selection:
                 self._candidates[owner] = []
             if owner not in told and owner.platform:
                 scanner.left_out.append(LeftOut(owner, "/".join(file.outer), "holds no notebook"))
+        for owner, files in scanner.others.items():
+            ours = [file for file in files if self._name in file.parts[:-1]]
+            if ours and owner not in self._candidates and owner not in told:
+                self._candidates[owner] = []
+                only = listed([file.name for file in ours[:3]])
+                scanner.left_out.append(LeftOut(owner, "/".join(ours[0].parts[:-1]), f"holds no notebook, only {only}"))
         return list(self._candidates)
 
     def _is_probably_ours(self, file: SubmittedFile) -> bool:
@@ -216,9 +228,9 @@ class _Selection:
         flags = []
         others = {c.digest: c.file for c in sorted(candidates, key=self._order) if c.digest != best.digest}
         if others:
-            listed = [_with_date(file) for file in reversed(others.values())]
-            more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
-            flags.append(f"{len(others) + 1} files: {_with_date(best.file)} counts, not {', '.join(listed[:5])}{more}")
+            dated = [_with_date(file) for file in reversed(others.values())]
+            more = f" and {len(dated) - 5} more" if len(dated) > 5 else ""
+            flags.append(f"{len(others) + 1} files: {_with_date(best.file)} counts, not {', '.join(dated[:5])}{more}")
         if not best.problem and best.lesson != self._name:
             flags.append("the notebook holds none of this lesson's exercises")
         return flags
