@@ -38,7 +38,7 @@ from helpers.grading.judging import JudgedExercise
 from helpers.grading.records import panel_of, record
 from helpers.grading.reports import export
 from helpers.grading.reports.attempts import attempts, read_logs
-from helpers.grading.reports.class_summary import histogram, pairs_with_same_code, summarize, timeline
+from helpers.grading.reports.class_summary import commonest, histogram, pairs_with_same_code, summarize, timeline
 from helpers.grading.reports.comments import read_comments
 from helpers.grading.reports.excerpts import MAX_LINES, excerpt
 from helpers.grading.reports.feedback import feedback_page, write_feedback
@@ -214,6 +214,15 @@ def test_what_needs_the_instructor_is_first_then_mistakes_with_their_code_on_an_
     assert mistake.code.startswith("def raw_weights(x):\n") and '"""' not in mistake.code
     assert str(code(mistake.code)) in text and "width:33%" in text, "3 of 9"
     assert f'feedback/ben/{FIRST}/{FIRST}.html#raw_weights">ben</a>' in text
+
+
+def test_a_wrong_answer_without_a_name_is_among_the_commonest_by_its_count(found):
+    exercises = summarize(*found)
+    groups = commonest(exercises)
+    counts = [len(group.students) for group in groups]
+    assert counts == sorted(counts, reverse=True)
+    shared = {group.handle for exercise in exercises for group in exercise.same_answers if not group.title}
+    assert shared and shared <= {group.slug for group in groups} and "a wrong answer that several" in slide_page(*found)
 
 
 def test_no_name_of_ours_is_one_of_pygments_classes():

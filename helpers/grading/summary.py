@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from helpers.grading.gradebook import CellScore
-from helpers.grading.journal import JournalEntry
+from helpers.grading.journal import NOTHING_RAN, JournalEntry
 from helpers.grading.judging import NEEDS_REVIEW
 from helpers.notebooks import check_id
 from helpers.text import counted, number, plain, without_emphasis
@@ -141,7 +141,9 @@ def _why(entry: JournalEntry | None, new: JournalEntry) -> str:
         "another file was handed in": entry.submitted != new.submitted,
         "the exam key has changed": entry.key != new.key,
         "the released notebook has changed": entry.released != new.released,
-        f"it was run with isolation {plain(entry.isolation, 40)} before": entry.isolation != new.isolation,
+        "nothing of it was run before"
+        if entry.isolation == NOTHING_RAN
+        else f"it was run with isolation {plain(entry.isolation, 40)} before": entry.isolation != new.isolation,
     }
     return "; ".join(cause for cause, holds in causes.items() if holds) or "same file and key; the course has changed"
 

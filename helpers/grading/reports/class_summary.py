@@ -31,6 +31,7 @@ STATES = {  # of an exercise, in a class
     WRONG: "no points",
     NONE: "not begun, or nothing to judge",
 }
+NAMELESS = "a wrong answer that several share"  # which is no mistake that the lesson knows
 NOT_BEGUN = (NOT_STARTED, AS_GIVEN, NO_ANSWER)
 
 Pair = tuple[StudentResult, GradedCell]
@@ -196,6 +197,20 @@ def names(lesson: Lesson, students: Iterable[StudentResult]) -> list[str]:
 def mistakes_of(exercises: Iterable[ExerciseSummary]) -> list[MistakeGroup]:
     """The known mistakes of all exercises, the commonest first."""
     return sorted((m for exercise in exercises for m in exercise.mistakes), key=lambda group: -len(group.students))
+
+
+def commonest(exercises: Sequence[ExerciseSummary]) -> list[MistakeGroup]:
+    """Known mistakes, and wrong answers without a name that several share: those of most students first.
+
+    The slug of the latter is what the report calls the answer.
+    """
+    nameless = [
+        MistakeGroup(exercise.name, group.handle, NAMELESS, "", group.students, excerpt(group.code))
+        for exercise in exercises
+        for group in exercise.same_answers
+        if not group.title
+    ]
+    return sorted([*mistakes_of(exercises), *nameless], key=lambda group: -len(group.students))
 
 
 def state_of(cell: GradedCell) -> str:

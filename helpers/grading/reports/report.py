@@ -17,7 +17,7 @@ from helpers.grading.errors import GradingError
 from helpers.grading.judging import NEEDS_REVIEW
 from helpers.grading.reports import class_summary
 from helpers.grading.reports.attempts import attempts, read_logs
-from helpers.grading.reports.class_summary import mistakes_of, summarize
+from helpers.grading.reports.class_summary import commonest, mistakes_of, summarize
 from helpers.grading.reports.comments import Comments, read_comments
 from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
 from helpers.grading.reports.learned import (
@@ -75,7 +75,7 @@ def write_course_report(root: Path) -> None:
 
 def slide_page(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     """The commonest mistakes with their code, for a lecture: no names."""
-    mistakes = mistakes_of(summarize(lesson, students))[:MAX_MISTAKES]
+    mistakes = commonest(summarize(lesson, students))[:MAX_MISTAKES]
     return page("slide.html.j2", title=f"{lesson.number} · {lesson.title}", students=students, mistakes=mistakes)
 
 
@@ -88,7 +88,7 @@ def report_page(
 ) -> str:
     """The page, as standalone HTML. students: at least one. missing: see `missing_from`. logs: see `read_logs`."""
     exercises, marks = summarize(lesson, students), [result.score for result in students]
-    mistakes = mistakes_of(exercises)
+    mistakes = commonest(exercises)
     out_of, due = max(result.out_of for result in students), class_summary.due_date(students)
     times = [result.handed_in for result in students if result.handed_in]
     isolations = Counter(result.isolation or "not recorded" for result in students)
@@ -108,7 +108,7 @@ def report_page(
         untimed=len(students) - len(times),
         exercises=exercises,
         mistakes=mistakes,
-        with_mistakes=len({student for mistake in mistakes for student in mistake.students}),
+        with_mistakes=len({student for each in exercises for mistake in each.mistakes for student in mistake.students}),
         predictions=class_summary.predictions(lesson, students),
         expected=expected_wrongly(lesson, students),
         waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == NEEDS_REVIEW],
