@@ -55,6 +55,9 @@ c.GenerateAssignment.preprocessors = [
 
 c.OverwriteCells.add_missing_cells = True
 
+# The Validate button: seconds for a cell. Some train for a minute, and for longer on a slow machine.
+c.Execute.timeout = 600
+
 
 def refuse(self: Autograde) -> None:
     """Submissions are graded in a sandbox, by one command. Raises NbGraderException, and opens no file."""

@@ -11,10 +11,13 @@ import nbformat
 import pytest
 from conftest import FIRST, answer_notebook, solved
 from nbclient import NotebookClient
+from nbgrader.preprocessors import Execute
+from traitlets.config.loader import PyFileConfigLoader
 
 from helpers.authoring.build.building import QUIET
 from helpers.authoring.build.lesson_source import sources
 from helpers.checking.show import waiting
+from helpers.course import ROOT
 from helpers.exercises import load_lesson
 from helpers.exercises.exercise import RECALL
 
@@ -195,6 +198,11 @@ def validate(tmp_path, notebook):
 
 
 @pytest.mark.deep
+def test_the_validate_button_waits_for_cells_that_train():
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    assert Execute(config=config).timeout == 600
+
+
 def test_the_validate_button_passes_a_solved_notebook(tmp_path):
     answer = validate(tmp_path, answer_notebook(FIRST, **solved(FIRST)))
     assert "Success! Your notebook passes all the tests." in answer
