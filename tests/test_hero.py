@@ -65,7 +65,7 @@ def test_the_text_and_its_arcs_are_whole_words_of_the_sentence():
     assert "".join(words) == hero.TEXT and drawing.count("<g ") == len(hero.LAYERS) + 1
 
 
-def test_the_heads_that_are_named_on_the_widest_arc_copy():
+def test_the_heads_that_are_named_above_the_thickest_arc_copy():
     named = [tuple(map(int, name.split("·"))) for name in re.findall(r"<tspan[^>]*>([^<]+)<", hero.drawing())]
     assert len(named) == 3 and set(named) <= set(hero.heads_that_copy())
 
@@ -99,7 +99,20 @@ def test_a_word_shows_its_own_arcs(browser, address):
     assert browser.evaluate(ARCS) == everything
 
 
-def test_the_heads_of_the_widest_arc_are_named_before_the_script_runs_and_after_it(browser, address):
+def test_the_arrow_keys_move_from_word_to_word(browser, address):
+    browser.open(f"{address}index.html")
+    everything, bold = browser.evaluate(ARCS), ".cover .stage text[font-weight]"
+    browser.focus(".cover .stage")
+    browser.press("ArrowLeft", "ArrowLeft")
+    last = hero.tokens()[-3:]
+    assert browser.texts(bold) == [last[0], last[2]] and 0 < browser.evaluate(ARCS) < everything
+    browser.press("ArrowRight")
+    assert browser.texts(bold) == [last[1], last[2]]
+    browser.focus(OFF)
+    assert browser.evaluate(ARCS) == everything
+
+
+def test_the_heads_of_the_thickest_long_arc_are_named_before_the_script_runs_and_after_it(browser, address):
     browser.open(f"{address}index.html")
     written = re.findall(r"<tspan[^>]*>([^<]+)<", hero.drawing())
     assert browser.texts(".cover .head tspan") == written
@@ -135,6 +148,7 @@ def test_a_text_of_ones_own_is_read_by_the_model_itself(browser, address):
         chances = model(torch.tensor([tokenizer.encode(text)]))[0, -1].softmax(dim=-1)
     expected = [tokenizer.decode([int(i)]) for i in chances.topk(4).indices]
     assert browser.texts(".cover ol.next code") == [token.replace(" ", "·").replace("\n", "↵") for token in expected]
+    assert browser.evaluate("document.querySelector('.cover .of-first').hidden"), "it is of the first text"
 
 
 def test_another_text_forgets_what_all_heads_expected_of_the_one_before(browser, address):

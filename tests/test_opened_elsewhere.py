@@ -19,8 +19,11 @@ from helpers import update
 from helpers.authoring.build import readme_table
 from helpers.authoring.publish import repository_url
 from helpers.authoring.publish.student_zip import fill_students_repository, make_bundle
+from helpers.checking.show.panel import as_html
+from helpers.site.example_panels import judged
 from helpers.student import colab
 from helpers.student.lessons import lessons
+from helpers.text import number
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = "https://github.com/you/your-course"
@@ -280,6 +283,17 @@ def test_no_image_holds_a_class_or_its_exam():
 
 
 README = (ROOT / "README.md").read_text()
+PICTURED = """def row_softmax(scores):
+    powers = (scores - scores.amax(dim=-2, keepdim=True)).exp()
+    return powers / powers.sum(dim=-2, keepdim=True)
+"""
+
+
+def test_the_first_picture_says_what_the_check_says_today():
+    verdict = judged("01_dot_product_attention", "row_softmax", PICTURED)
+    (told,) = re.findall(r'check\.png"[^>]*alt="([^"]+)"', README)
+    assert told.endswith(f"gives {number(verdict.points)} of {number(verdict.out_of)} points.")
+    assert told.startswith("A softmax over the wrong axis") and "columns" in as_html(verdict)
 
 
 def test_the_readmes_table_of_lessons_is_that_of_the_notebooks():

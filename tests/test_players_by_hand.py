@@ -151,7 +151,7 @@ NEARLY = {  # what looks like it, and is not
     "dot-product": "keys('f', 'ArrowRight', 2)",
     "average": "keys('x0', 'ArrowLeft', 5)",
     "lookup": "keys('k1', 'ArrowLeft', 20)",
-    "scaling": "choose('input[type=checkbox]'); slide(0, 10)",
+    "scaling": "slide(0, 10)",
     "mask": "choose('input[value=after]'); keys('x3', 'ArrowLeft', 3)",
     "rotary": "slide(0, 10)",
     "depth": "slide(0, 32); slide(1, 8)",
@@ -165,7 +165,7 @@ REACHED = {
     "dot-product": "keys('f', 'ArrowRight', 15); keys('f', 'ArrowDown', 10)",
     "average": "keys('x0', 'ArrowLeft', 20)",
     "lookup": "keys('q', 'ArrowLeft', 20); keys('q', 'ArrowUp', 18)",
-    "scaling": "slide(0, 8)",
+    "scaling": "slide(0, 8); choose('input[type=checkbox]')",
     "mask": "choose('input[value=before]'); keys('x3', 'ArrowLeft', 3)",
     "rotary": "slide(0, 12); slide(1, 7)",
     "depth": "slide(0, 32); slide(1, 7)",
@@ -452,6 +452,11 @@ def test_an_output_word_shows_where_it_looks_by_mouse_keys_and_touch(player):
     translator.browser.press("ArrowDown")
     word, shares = shown_shares(translator)
     assert word == written[3] and as_written(mean[3], shares, 0)
+    rows = "[...figure.querySelectorAll('.by-hand-looked > span')].map(row => row.getBoundingClientRect())"
+    top = "figure.querySelector('svg').getBoundingClientRect().top"
+    middles = translator.ask(f"{rows}.map(box => (box.top + box.bottom) / 2 - {top})")
+    ends = translator.ask("[...figure.querySelectorAll('svg line')].map(line => Number(line.getAttribute('y2')))")
+    assert middles == pytest.approx(ends, abs=0.6), "each line ends in the middle of its word's row"
     translator = player("translator", width=390)
     translator.browser.tap(f"{translator.at}.by-hand-asked [data-word='8']")
     translator.browser.wait_for(f"document.querySelector('{translator.at}[aria-pressed=true]').dataset.word === '8'")

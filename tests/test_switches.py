@@ -30,7 +30,7 @@ def by_code() -> dict[str, str]:
 
 
 def test_every_combination_is_another_answer_and_exactly_one_is_right(by_code):
-    assert len(by_code) == 36
+    assert len(by_code) == 48
     assert sum("4 of 4 points" in re.sub("<[^>]+>", "", panel) for panel in by_code.values()) == 1
 
 
@@ -38,7 +38,7 @@ def test_the_page_begins_with_a_mistake_that_the_check_names_and_says_how_many_a
     answer = switched_answer()
     figure = answer.figure()
     assert by_code[answer.code(answer.start)] in figure and "softmax over the columns" in figure
-    assert "36 answers are in it. One of them earns all points." in figure
+    assert "48 answers are in it. One of them earns all points." in figure
 
 
 def test_without_scripts_the_page_has_three_answers_with_their_panels(by_code):
@@ -83,7 +83,7 @@ def test_a_reader_who_presses_every_part_sees_the_panel_of_each_answer(address, 
 
     visit(switched_answer().parts)
     assert not left
-    assert "tried 36 of the 36 answers" in browser.text(".switched .goal") and browser.complaints() == []
+    assert "tried 48 of the 48 answers" in browser.text(".switched .goal") and browser.complaints() == []
 
 
 def test_a_part_is_switched_with_the_keyboard(address, browser):

@@ -258,7 +258,8 @@ def add_ways(notebook: nbformat.NotebookNode, name: str, downloads: Path, settin
 
 def ways(name: str, settings: dict[str, str], *, download: bool) -> str:
     """The ways to a lesson's notebook, as HTML: download it, open it elsewhere, see its source."""
-    links = [f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'] if download else []
+    file = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
+    links = [f"{file} for your copy of the course"] if download else []
     if settings["repository"]:
         repository, branch = settings["repository"].rstrip("/"), settings["branch"]
         links += [

@@ -151,15 +151,15 @@ class Arc:
 
 
 def names(arcs: Sequence[Arc], letters: float) -> str:
-    """The heads of the widest arc, one for each layer, on top of it. A long arc has room for them, others have little.
+    """The heads of the thickest long arc, one for each layer, above it. A short arc is named if there is no long one.
 
     letters: their size.
     """
     if not arcs:
         return ""
-    widest = max(arcs, key=lambda one: (one.end - one.start > 4 * letters, one.weight))
-    start, end = widest.start, widest.end
-    y = max(GROUND - (end - start) / 2, 8, letters / 2) + 0.35 * letters
+    thickest = max(arcs, key=lambda one: (one.end - one.start > 4 * letters, one.weight))
+    start, end = thickest.start, thickest.end
+    y = max(GROUND - (end - start) / 2 - 0.35 * letters, 0.85 * letters)
     heads = [
         f'<tspan style="fill:var(--drawn-{one.colour}-line)">{one.head}</tspan>'
         for one in arcs

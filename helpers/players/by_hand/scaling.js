@@ -30,7 +30,7 @@ byHand.player("scaling", (figure, { widths, draws, at, full }) => {
     tell("largest", byHand.fixed(Math.max(...weights)));
     tell("draw", drawn + 1);
     slider.setAttribute("aria-valuetext", `d = ${d}`);
-    byHand.reached(figure, { largest: Math.max(...weights), divided: Number(divide.checked) });
+    byHand.reached(figure, { undivided: Math.max(...byHand.softmax(scores)), divided: Number(divide.checked) });
     byHand.say(figure, `Largest weight ${byHand.fixed(Math.max(...weights))}.`);
   }
 

@@ -20,7 +20,7 @@
   class Hero {
     constructor(box) {
       this.box = box;
-      for (const [name, selector] of Object.entries({ stage: ".stage", next: ".next", toggle: ".off", play: ".play", text: "textarea", choice: "select", button: ".write", link: ".link", heads: ".heads", line: ".status" })) {
+      for (const [name, selector] of Object.entries({ stage: ".stage", next: ".next", toggle: ".off", play: ".play", text: "textarea", choice: "select", button: ".write", link: ".link", heads: ".heads", line: ".status", first: ".of-first" })) {
         this[name] = box.querySelector(selector);
       }
       this.head = -1; // the head that is shown alone; -1: all, the strongest of each layer
@@ -39,6 +39,9 @@
         });
       }
       this.stage.addEventListener("pointerleave", () => this.show(-1));
+      Object.assign(this.stage, { tabIndex: 0, role: "group", ariaLabel: "The text: arrow keys move from word to word" });
+      this.stage.addEventListener("keydown", (event) => this.move(event));
+      this.stage.addEventListener("blur", () => this.show(-1));
       this.makeHeads(LAYERS.length, PRECOMPUTED.h);
       this.draw();
       this.fromAddress();
@@ -197,13 +200,22 @@
       this.draw();
     }
 
+    /* From one word to the next, or, from none, to the last but one: the last word's arcs are drawn already. */
+    move(event) {
+      const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key], last = this.state().tokens.length - 1;
+      if (!way) return;
+      event.preventDefault();
+      this.show(Math.min(Math.max((this.word < 0 ? last : this.word) + way, this.from), last));
+    }
+
     draw(shown = this.head) {
       const { tokens, weight, chances } = this.state(), h = PRECOMPUTED.h, last = tokens.length - 1;
       const longest = LONGEST[this.stage.clientWidth < 520];
       const parts = tokens.map((token) => token.replaceAll("\n", "↵").replaceAll("\t", "→"));
       let from = last, letters = 0;
       while (from >= 0 && letters + parts[from].length <= longest) letters += parts[from--].length;
-      from++;
+      this.from = ++from;
+      this.first.hidden = this.text.value !== PRECOMPUTED.text || this.choice.value !== "english";
       const size = WIDTH / (LETTER * Math.max(letters, 46) + 1), ends = [];
       parts.slice(from).reduce((sum, part) => (ends.push(sum + part.length), sum + part.length), 0);
       const x = (at) => (ends[at - from] - parts[at].trimStart().length / 2 + 0.5) * LETTER * size;
@@ -244,12 +256,12 @@
       this.toggle.disabled = !count;
     }
 
-    /* The heads of the widest arc, as in hero.py. */
+    /* The heads of the thickest long arc, as in hero.py. */
     names(arcs, letters) {
       if (!arcs.length) return "";
       const h = PRECOMPUTED.h, long = ({ r }) => r > 2 * letters;
       const { middle, r } = arcs.reduce((best, one) => (long(one) - long(best) || one.seen - best.seen) > 0 ? one : best);
-      const y = Math.max(GROUND - r, 8, letters / 2) + 0.35 * letters;
+      const y = Math.max(GROUND - r - 0.35 * letters, 0.85 * letters);
       const heads = arcs.filter((one) => one.middle === middle && one.r === r).map(({ head, colour }) => `<tspan style="fill:var(--drawn-${colour}-line)">${Math.floor(head / h)}·${head % h}</tspan>`);
       const half = (LETTER / 2) * letters * (4 * heads.length - 1), x = Math.min(Math.max(middle, half), WIDTH - half);
       return `<text class="head" x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${letters.toFixed(1)}">${heads.join(" ")}</text>`;
