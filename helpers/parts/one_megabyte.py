@@ -165,11 +165,14 @@ def cache_log_probabilities(contexts: torch.Tensor, longest: int = 8) -> torch.T
 class ByteTransformer(nn.Module):
     """A transformer over bytes out of PyTorch's layers, whose table of tokens is its output layer too."""
 
-    def __init__(self, e: int = 128, h: int = 4, depth: int = 3, t_max: int = 128):
+    def __init__(self, e: int = 128, h: int = 4, depth: int = 3, t_max: int = 128, dropout: float = 0.0):
+        """dropout: the share of what each layer adds that is left out in training, as of the network's inside."""
         super().__init__()
         self.tokens, self.positions = nn.Embedding(256, e), nn.Parameter(torch.zeros(t_max, e))
-        settings: Any = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": True}
+        settings: Any = {"dropout": dropout, "activation": "gelu", "batch_first": True, "norm_first": True}
         self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(e, h, 4 * e, **settings) for _ in range(depth))
+        for block in self.blocks:
+            block.self_attn.dropout = 0.0  # with it attention takes PyTorch's slow way, half as long again
         self.norm = nn.LayerNorm(e)
         nn.init.normal_(self.tokens.weight, std=0.05)
         nn.init.normal_(self.positions, std=0.02)

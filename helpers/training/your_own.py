@@ -85,6 +85,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=350)
     parser.add_argument("--depth", type=int, default=3, help="blocks of the transformer")
     parser.add_argument("--window", type=int, default=128, help="bytes that the transformer looks at")
+    parser.add_argument("--dropout", type=float, default=0.0, help="of the transformer, in training")
+    parser.add_argument("--bfloat16", action="store_true", help="multiply in bfloat16 while training")
     parser.add_argument("--to", type=Path, default=Path(FILE))
     parser.add_argument("--trained", type=Path, help="weights of a transformer that is trained already")
     options = parser.parse_args()
@@ -93,13 +95,16 @@ def main() -> None:
     text, begun = open_text(options.text), time.process_time()
     transformer, weights = None, {}
     if options.steps or options.trained:
-        transformer = ByteTransformer(depth=options.depth, t_max=options.window)
+        transformer = ByteTransformer(depth=options.depth, t_max=options.window, dropout=options.dropout)
         if options.trained:
             transformer.load_state_dict(torch.load(options.trained, weights_only=True))
         else:
-            for step, loss in enumerate(learn(transformer, text.train, options.steps, t=options.window), 1):
-                if step % 50 == 0:
-                    print(f"step {step}: {loss:.3f}", flush=True)
+            losses = learn(transformer, text.train, options.steps, t=options.window)
+            with torch.autocast("cpu", torch.bfloat16, enabled=options.bfloat16):
+                for step, loss in enumerate(losses, 1):
+                    if step % 50 == 0:
+                        print(f"step {step}: {loss:.3f}", flush=True)
+        transformer.eval()
         small = to_int8(transformer.state_dict())
         transformer.load_state_dict(from_int8(small))
         weights = {f"transformer.{name}": weight for name, weight in small.items()}
