@@ -102,8 +102,9 @@ check.prediction("mutual", mutual)
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# This rules out too much: *bank* and *muddy* may need to prefer each other. With random matrices for queries and keys,
-# drawn anew for each pair, about a quarter of the pairs do.
+# In lesson 1 the vectors of our sentence all have the same length. Then not even one word can prefer another: *bank*
+# could not prefer *muddy*, whatever the two mean. With random matrices for queries and keys, drawn anew for each pair,
+# a quarter of the pairs prefer each other.
 
 # %% [markdown]
 # ## With a query and a key for each word, *bank* and *muddy* prefer each other
@@ -198,93 +199,28 @@ def soft_lookup(query, keys, values):
 check(soft_lookup)
 
 # %% [markdown]
-# Store the twelve words under their keys from head 7. Each value is a
-# [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at the word's kind, so the answer holds the
-# share of each kind.
+# Store the twelve words under their keys from head 7, with two sets of values: the word itself, and its kind. Each
+# value is a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at the word, or at its kind.
 
 # %%
-labels = list(dict.fromkeys(kinds))    # each kind once
-values = torch.eye(len(labels))[[labels.index(kind) for kind in kinds]]    # (s, d_v)
 for word in ["bank", "muddy", "reach", "it"]:
-    answer = soft_lookup(head_q[sentence.WORDS.index(word)], head_k, values)    # (d_v,)
-    best = [f"{labels[j]} {answer[j]:.2f}" for j in answer.topk(2).indices.tolist()]
-    print(f"{word:>6}:", "  ".join(best))
+    answers = []
+    for stored in (sentence.WORDS, kinds):
+        labels = list(dict.fromkeys(stored))    # each once
+        values = torch.eye(len(labels))[[labels.index(label) for label in stored]]
+        answer = soft_lookup(head_q[sentence.WORDS.index(word)], head_k, values)    # (d_v,)
+        answers.append(f"{labels[answer.argmax()]} {answer.max():.2f}")
+    print(f"{word:>6}:", "  ".join(f"{answer:14}" for answer in answers))
 
 # %% [markdown]
-# **Keys are compared, and values are returned.** The Python dictionary returned *noun* for *bank*, because there each
-# word was its own key. Here *bank* has a query of its own, which matches the key of *muddy*: the answer is
-# *adjective*. The weights of *it* are spread over many keys, and it still gets an answer. Move the query, keys and
-# values yourself:
+# **Keys are compared, and values are returned.** The query of *bank* matches the key of *muddy* both times: the keys
+# choose. The answer is *muddy* with one set of values, and *adjective* with the other: the values answer. The weights
+# of *it* are spread over many keys, and it still gets an answer. Move the query, keys and values yourself:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
 
 show_player("lookup")
-
-# %% [markdown]
-# ## One number makes the lookup softer or sharper
-#
-# Call this number $\beta \ge 0$. It should work like this:
-#
-# - At $\beta = 1$ the weights are those of your lookup.
-# - At $\beta = 0$ every weight is $1/s$, and the answer is the plain average of all values.
-# - **The ratio of any two weights is raised to the power β.** If one key has three times the weight of another at
-#   $\beta = 1$, it has nine times the weight at $\beta = 2$.
-# - As $\beta$ grows, the best key takes all the weight. If several keys tie for best, they share it equally.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
-#
-# Find where $\beta$ has to go, and return the weights. They must stay accurate for every $\beta$ from 0 to 10,000,
-# even where two keys match equally well or almost equally well. Rounding errors in the scores q·k cost no points.
-#
-# <details><summary>Hint 1: the ratio of two weights</summary>
-#
-# Without β the ratio of weights i and j is $\exp(q \cdot k_i) / \exp(q \cdot k_j) = \exp(q \cdot k_i - q \cdot k_j)$.
-# Raise it to the power β. What is the exponent then?
-#
-# </details>
-# <details><summary>Hint 2: two keys, with numbers</summary>
-#
-# Let the scores be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²,
-# and the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ overflows (lesson 1 has the
-# remedy), and raising 0.73 and 0.27 to the power 10,000 gives 0 twice, because both results underflow.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "sharpen", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def sharpen(keys, query, beta):
-    """The weights of a lookup: the ratio of any two, raised to the power beta.
-
-    keys: (s, d). query: (d,). beta: a number, 0 or more.
-    Returns (s,): at least 0, summing to 1.
-    """
-    ### BEGIN SOLUTION
-    return torch.softmax(beta * (keys @ query), dim=0)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_sharpen", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(sharpen)
-
-# %% mystnb={"image": {"alt": "Four panels of bars: the weights of twelve keys for the query too. At beta 0 all are one twelfth. As beta grows, the bar of the key bank grows, until at beta 8 it has nearly all the weight and the others have almost none."}}
-query = head_q[sentence.WORDS.index("too")]
-shares = {f"$\\beta$ = {beta:g}": sharpen(head_k, query, beta) for beta in [0, 0.5, 1, 8]}
-plots.bars(shares, list(sentence.WORDS), mark=[sentence.WORDS.index("bank")])
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The weights of the twelve keys of head 7 for the query of *too*. The best key, that of *bank*, is
-# hatched.
-#
-# </div>
-#
-# As a formula, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. Attention has no β here, but **the length of a
-# query acts like it**: a query that is twice as long doubles every score. Lesson 3 controls this.
 
 # %% [markdown]
 # ## Three matrices make three vectors out of one
@@ -308,7 +244,7 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns; *w* has the shape of
+# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns; *w* is t × t, like
 # *w*′. The batch axis is left out, and the values are as wide as the keys.
 #
 # </div>
@@ -329,7 +265,7 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `attention`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
+# **Exercise 2 · `attention`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
 # Fix this function. Do not scale the scores before the softmax. The weights must be right for every query, even when
 # one query has far larger scores than the others. Do not call PyTorch's `scaled_dot_product_attention` or the
@@ -431,7 +367,7 @@ mine = attention(X_q[None], X_k[None], X_v[None])[0]
 print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 
 # %% [markdown]
-# ## The same module can also ask a second sequence
+# ## Your module: three learned maps and one attention
 #
 # Your `nn.Module` will have three `nn.Linear` layers without bias, named `to_queries`, `to_keys` and `to_values`. Its
 # `forward` takes the sequence that asks and, optionally, a second one, the *context*, which is asked:
@@ -444,11 +380,11 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `SingleHeadAttention`** &nbsp; ★☆☆ · 10 minutes · 4 points
+# **Exercise 3 · `SingleHeadAttention`** &nbsp; ★☆☆ · 10 minutes · 4 points
 #
 # Write the module. Its only parameters are the weights of the three layers, and no two layers share weights. For the
 # attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a correct solution of
-# exercise 3, so a mistake in yours has no effect here. The module must not keep anything from one call for the next.
+# exercise 2, so a mistake in yours has no effect here. The module must not keep anything from one call for the next.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -551,10 +487,10 @@ plt.show()
 #
 # </div>
 #
-# **In all three runs two matrices reach a loss of 0.00, and one matrix ends at 1.47 or above.** One cannot do it,
-# because either the noun or the verb gives itself at least as much weight as it gives the other. Here it is the noun.
-# This is the obstacle, not the number of parameters ([Measured further](../../site/further.md#lesson-2), which also
-# draws the queries and keys of one run in the plane).
+# **In all three runs two matrices reach a loss of 0.00, and one matrix ends at 1.47 or above.** One matrix cannot do
+# it: the noun or the verb must keep at least as much weight as it gives the other. Here it is the noun. This is the
+# obstacle, not the number of parameters ([Measured further](../../site/further.md#lesson-2), which also draws the
+# queries and keys of one run in the plane).
 
 # %% [markdown]
 # ## Matrices for such questions can be written by hand
@@ -565,16 +501,17 @@ plt.show()
 #
 # The product $M = W_q W_k^\top$ has shape (e, e). It may be any matrix of rank d or less. In lesson 1, $M$ was the
 # identity. With one matrix $W$ for both roles, $M = W W^\top$ is symmetric, and every word's score with itself is
-# $\lVert x_i W\rVert^2$. The squares, not the symmetry, kept noun and verb apart: because of them, no two words score
-# higher with each other than both do with themselves. With two matrices neither need hold.
+# $\lVert x_i W\rVert^2$. Symmetry alone would not keep noun and verb apart. The squares do: the larger of the two is at
+# least the score of the two words with each other. With two matrices neither need hold.
 #
 # Now let every component of a word's vector be 0 or 1. The word *has feature f* if component f is 1. Entry [f, g] of
-# $M$ is added to the score when the word that asks has feature f and the word that is asked has feature g.
+# $M$ (row f asks, column g is asked) is added to the score when the word that asks has feature f and the word that is
+# asked has feature g.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `matrices_of_rules`** &nbsp; ★★☆ · 12 minutes · 3 points
+# **Exercise 4 · `matrices_of_rules`** &nbsp; ★★☆ · 12 minutes · 3 points
 #
 # Rule $a$ adds `strengths[a]` to the score when the word that asks has feature `asks[a]` and the word that is asked
 # has feature `asked[a]`. Return two matrices that together implement all rules, with **one column for each rule**. A
@@ -666,6 +603,72 @@ print("columns:", rule_q.shape[1], " rank of M:", torch.linalg.matrix_rank(produ
 check.prediction("fewest_columns", fewest_columns)
 
 # %% [markdown]
+# ## One number makes the lookup softer or sharper
+#
+# Lesson 3 will divide every score by one number. What does one factor for all scores do to a lookup? Call it $\beta \ge
+# 0$. It should work like this:
+#
+# - At $\beta = 1$ the weights are those of your lookup.
+# - At $\beta = 0$ every weight is $1/s$, and the answer is the plain average of all values.
+# - **The ratio of any two weights is raised to the power β.** If one key has three times the weight of another at
+#   $\beta = 1$, it has nine times the weight at $\beta = 2$.
+# - As $\beta$ grows, the best key takes all the weight. If several keys tie for best, they share it equally.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `sharpen`** &nbsp; ★★☆ · 7 minutes · 3 points
+#
+# Find where $\beta$ has to go, and return the weights. They must stay accurate for every $\beta$ from 0 to 10,000,
+# even where two keys match equally well or almost equally well. Rounding errors in the scores q·k cost no points.
+#
+# <details><summary>Hint 1: the ratio of two weights</summary>
+#
+# Without β the ratio of weights i and j is $\exp(q \cdot k_i) / \exp(q \cdot k_j) = \exp(q \cdot k_i - q \cdot k_j)$.
+# Raise it to the power β. What is the exponent then?
+#
+# </details>
+# <details><summary>Hint 2: two keys, with numbers</summary>
+#
+# Let the scores be 2 and 1. At β = 1 the weights are 0.73 and 0.27, and their ratio is e. At β = 2 the ratio is e²,
+# and the weights are 0.88 and 0.12. At β = 10,000 they are 1 and 0. But $e^{20000}$ overflows (lesson 1 has the
+# remedy), and raising 0.73 and 0.27 to the power 10,000 gives 0 twice, because both results underflow.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "sharpen", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sharpen(keys, query, beta):
+    """The weights of a lookup: the ratio of any two, raised to the power beta.
+
+    keys: (s, d). query: (d,). beta: a number, 0 or more.
+    Returns (s,): at least 0, summing to 1.
+    """
+    ### BEGIN SOLUTION
+    return torch.softmax(beta * (keys @ query), dim=0)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_sharpen", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(sharpen)
+
+# %% mystnb={"image": {"alt": "Four panels of bars: the weights of twelve keys for the query too. At beta 0 all are one twelfth. As beta grows, the bar of the key bank grows, until at beta 8 it has nearly all the weight and the others have almost none."}}
+query = head_q[sentence.WORDS.index("too")]
+shares = {f"$\\beta$ = {beta:g}": sharpen(head_k, query, beta) for beta in [0, 0.5, 1, 8]}
+plots.bars(shares, list(sentence.WORDS), mark=[sentence.WORDS.index("bank")])
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The weights of the twelve keys of head 7 for the query of *too*. The best key, that of *bank*, is
+# hatched.
+#
+# </div>
+#
+# As a formula, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. Attention has no β so far, but **the length of a
+# query acts like it**: a query that is twice as long doubles every score.
+
+# %% [markdown]
 # ## Your model so far
 #
 # Does a language model also predict better? Lesson 1's model compares the vectors themselves. Now three learned maps
@@ -724,7 +727,7 @@ check.prediction("second_rung", second_rung)
 # - **It can prefer a word that prefers it.** With one vector as query and key, no two words can. In one head of MiniLM,
 #   *bank* and *muddy* do, and in all three of our runs training found such a pair with two matrices.
 # - **What it hands over need not be what it is found by.** *Bank* found *muddy* by its key, and got *adjective*.
-# - **The language model predicts better.** Which of the three learned maps brings the gain was not tested.
+# - **The language model predicts better** with three learned maps. Which of the three learned maps brings the gain was not tested.
 #
 # You can also write query and key matrices by hand, and find a mistake that leaves every shape correct.
 #
