@@ -264,192 +264,10 @@ check.prediction("three_times_as_large", three_times_as_large)
 # longer.
 
 # %% [markdown]
-# ## A head that was trained with the root needs it
-#
-# **If a model was trained with the root, you have no choice.** Its matrices fit divided scores. Without the root the
-# head computes something else, and no error says so. Lesson 2 left the root out of a head of a published model, and
-# every shape was right. Here is its map again, beside the map with the root.
-
-# %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
-from helpers.data.sentence import WORDS, queries_keys_values
-
-q, k, _ = queries_keys_values(head=7)    # (t, d) each, with d = 32
-maps = {"not scaled": torch.softmax(q @ k.mT, dim=-1),
-        "scaled": torch.softmax(scaled_scores(q, k), dim=-1)}
-plots.sentence_map(torch.stack(list(maps.values())), WORDS, list(maps))
-plt.show()
-for name, rows in maps.items():
-    to_muddy = rows[WORDS.index("bank"), WORDS.index("muddy")].item()
-    print(f"{name}: bank gives {to_muddy:.2f} to muddy")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Rows are the words that look. Left, softmax of the plain products, as in lesson 2. Right, the
-# products are divided by √32. The words are read without their positions.
-#
-# </div>
-#
-# With the root, *bank* still looks most at *muddy*, but its output is now an average of many words.
-#
-# ## Two ways to find out whether the root is there
-#
-# **Numbers show what shapes do not.** Where you cannot see the code, measure the factor by calling the function
-# (exercise 2). Where you load trained matrices into a head of your own, compare its output with that of code that is
-# right (exercise 3).
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `measured_scale`** &nbsp; ★★☆ · 10 minutes · 3 points
-#
-# `attend(q, k, v)` computes $\operatorname{softmax}(\beta\, q k^\top)\, v$ with a factor β that you do not know,
-# between one twenty-fifth and 10. Find it: call `attend`, as often as you like, on q, k and v of your own choice, and
-# return β, to within 1 %, as a Python number or as a tensor with a single number. The function `attend` takes queries
-# (b, t, d), keys (b, s, d) and values of any width, in float32 or float64, on the CPU; d is given.
-#
-# Choose the vectors well. β is hidden behind a softmax, and you have seen what a softmax does to products that are
-# too far apart.
-#
-# <details><summary>Hint 1: make the weights visible</summary>
-#
-# With values that are the rows of the identity matrix, the output of `attend` *is* the row of weights. And two keys
-# are enough: which function of their two weights contains only the difference of the scores?
-#
-# </details>
-# <details><summary>Hint 2: two keys, with numbers</summary>
-#
-# Suppose the products of the query with two keys are 16 and 0, and the weights come out as 0.88 and 0.12. Their ratio
-# is about 7.4, which is e². So 16β = 2, and β is 1/8. But with β = 10 the same products would give the weights 1 and
-# 0. Which products are safe for every β between one twenty-fifth and 10?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "measured_scale", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def measured_scale(attend, d):
-    """The factor β of an attention that computes softmax(β·q kᵀ) v, found by calling it.
-
-    attend: a function of q (b, t, d), k (b, s, d) and v (b, s, width).
-    It returns (b, t, width).
-    d: width of queries and keys.
-    Returns β, one number.
-    """
-    ### BEGIN SOLUTION
-    q, k = torch.zeros(1, 1, d), torch.zeros(1, 2, d)
-    q[..., 0] = k[0, 0, 0] = 1    # the products q·k are 1 and 0
-    first, second = attend(q, k, torch.eye(2)[None])[0, 0]
-    return (first / second).log()
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_measured_scale", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(measured_scale)
-
-# %%
-from helpers.parts.attention import attention
-
-theirs = torch.nn.functional.scaled_dot_product_attention
-for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
-    print(f"{name}'s attention, d = 64: β = {float(measured_scale(attend, 64)):.3f}")
-
-# %% [markdown]
-# Lesson 2's attention does not scale. PyTorch's multiplies by 1/8, which is $1/\sqrt{64}$.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 3 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
-#
-# Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
-# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call of the head must compute exactly that, in training and
-# in evaluation mode. The method `weights` and the argument `scale` may stay or go. The file must still load: it holds
-# three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else. So the
-# head may have no other parameters or buffers. Gradients must reach the three matrices too.
-#
-# <details><summary>Hint 1: where to look</summary>
-#
-# Follow the scores from the product to the softmax, for a head that was built with e and d alone. Which lines run?
-# (Changing the matrices in the constructor cannot help: `load_state_dict` replaces them.)
-#
-# </details>
-# <details><summary>Hint 2: one number to print</summary>
-#
-# Build `PortedHead(48, 64)`, fill its matrices with normal numbers of variance 1/48, and give it an x of normal
-# numbers. The components of queries and keys then have a variance of about 1, and `q @ k.mT` has a standard deviation
-# of about 8. Print the standard deviation of the input of the softmax. What should it be?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "PortedHead", "locked": false, "schema_version": 3, "solution": true, "task": false}
-class PortedHead(torch.nn.Module):
-    """One head of attention. e: width of the input. d: width of queries, keys and values."""
-
-    ### BEGIN SOLUTION
-    def __init__(self, e, d):
-        super().__init__()
-        self.to_queries = torch.nn.Linear(e, d, bias=False)
-        self.to_keys = torch.nn.Linear(e, d, bias=False)
-        self.to_values = torch.nn.Linear(e, d, bias=False)
-
-    def weights(self, x):
-        q, k = self.to_queries(x), self.to_keys(x)
-        scores = q @ k.mT / math.sqrt(q.shape[-1])
-        return torch.softmax(scores, dim=-1)
-
-    def forward(self, x):
-        return self.weights(x) @ self.to_values(x)
-    ### STUDENT GETS
-    # def __init__(self, e, d, scale=False):
-    #     super().__init__()
-    #     self.scale = scale
-    #     self.to_queries = torch.nn.Linear(e, d, bias=False)
-    #     self.to_keys = torch.nn.Linear(e, d, bias=False)
-    #     self.to_values = torch.nn.Linear(e, d, bias=False)
-    #
-    # def weights(self, x):
-    #     q, k = self.to_queries(x), self.to_keys(x)
-    #     scores = q @ k.mT
-    #     if self.scale:
-    #         scores = scores / math.sqrt(q.shape[-1])
-    #     return torch.softmax(scores, dim=-1)
-    #
-    # def forward(self, x):
-    #     return self.weights(x) @ self.to_values(x)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_PortedHead", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(PortedHead)
-
-# %% [markdown]
-# Give the head and PyTorch's own attention the same q, k and v, and compare the outputs. This tests everything but the
-# three projections.
-
-# %%
-head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
-for parameter in head.parameters():
-    torch.nn.init.normal_(parameter, std=48**-0.5)    # stands in for the file
-
-q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
-apart = (head(x) - theirs(q, k, v)).abs().max().item()
-print(f"largest difference from PyTorch's attention: {apart:.1g}")
-
-# %% [markdown]
-# <details><summary>What was wrong, and why nothing complained</summary>
-#
-# `scale=False` is the default, and nothing here ever passes `scale=True`. With d = 64 the scores are √64 = 8 times
-# what the matrices were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not
-# hold it, and `load_state_dict` cannot notice. Hugging Face's [early PyTorch version of
-# GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
-# (2019) has the same default; its `GPT2Model` passes `scale=True` to every block.
-#
-# </details>
-
-# %% [markdown]
 # ## A sharp row hardly learns
 #
-# But why train with the root? Without it a row may start sharp by chance, with its weight on a wrong key. Could
-# training not move it?
+# Why does sharpness matter? A row may start sharp by chance, with its weight on a wrong key. Could training not move
+# it?
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
 # (2018) has two keys, d = 64, and the scores 112 and 96. Only their difference counts. Suppose that the **second**
@@ -490,7 +308,7 @@ print(f"ratio {rises[0] / rises[1]:.2g}")
 check.prediction("saturated_gradient", saturated_gradient)
 
 # %% [markdown]
-# ## The slope of softmax falls exponentially as the scores move apart
+# Here is that rise for every difference between two scores:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A falling curve with a logarithmic vertical axis: the slope of the smaller of two weights against the difference of the scores, from 0 to 20. It bends near 0 and is straight from about 3 on. Scaled, at a difference of 2, it is near a tenth; not scaled, at 16, near a ten-millionth."}}
 apart = torch.linspace(0, 20, 100)
@@ -512,7 +330,7 @@ plt.show()
 #
 # </div>
 #
-# The slope falls because the derivative of softmax contains the weight itself.
+# ## The derivative of softmax contains the weight
 #
 # Let $z$ be one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ its weights; j and m
 # count keys. The logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, has the simpler derivative:
@@ -538,7 +356,7 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
+# **Exercise 2 · `softmax_backward`** &nbsp; ★★☆ · 12 minutes · 5 points
 #
 # You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights.
 # Return the gradient with respect to the scores. Put $\partial p_m / \partial z_j$ into the sum over m and simplify
@@ -585,7 +403,7 @@ check(softmax_backward)
 # proportion to the weight that the key already has.
 
 # %% [markdown]
-# ## In training, a soft start alone does not replace the root
+# ## In training, our model needs the root only with large matrices
 #
 # **If a sharp row hardly learns, a model whose rows start sharp should end worse.** The test needs one number for
 # how sharp a row is. [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
@@ -602,7 +420,7 @@ check(softmax_backward)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Exercise 3 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the entropy of each row of weights, in nats. The last axis is summed away; there may be any number of axes in
 # front of it, or none. Weights of exactly 0 contribute 0. The gradient is checked only where all weights are above 0:
@@ -721,12 +539,198 @@ check.prediction("four_starts", four_starts)
 # anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a tenth
 # of a bit above each run with the root.
 #
-# **A soft start alone does not replace the root.** The root stays after the start: it makes every later change of a
-# score smaller, too. The last two rows test this. Without the root, rows that start just as soft end at 3.53 or
-# above; with the root, so do rows that start sharp. With the root and a soft start, all runs end at 3.42 or below.
-# The model without self-attention reached 3.53, too (lesson 1): these heads help no more than none.
+# **With large matrices, a soft start was not enough.** The last two rows take one thing away each: rows that start just
+# as soft without the root end at 3.53 or above, and so do rows that start sharp with it. With the root and a soft
+# start, all runs end at 3.42 or below. The model without self-attention reached 3.53, too (lesson 1): these heads help
+# no more than none. A sharp start is not the whole cause, then. The root also stays after the start, and makes every
+# later change of a score smaller; how much that matters, we did not measure.
+
+# %% [markdown]
+# ## A head that was trained with the root needs it
 #
-# **Your model so far** is the second row of the figure: small matrices, with the root. So expect little.
+# **If a model was trained with the root, you have no choice.** Its matrices fit divided scores. Without the root the
+# head computes something else, and no error says so. Lesson 2 left the root out of a head of a published model, and
+# every shape was right. Here is its map again, beside the map with the root.
+
+# %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
+from helpers.data.sentence import WORDS, queries_keys_values
+
+q, k, _ = queries_keys_values(head=7)    # (t, d) each, with d = 32
+maps = {"not scaled": torch.softmax(q @ k.mT, dim=-1),
+        "scaled": torch.softmax(scaled_scores(q, k), dim=-1)}
+plots.sentence_map(torch.stack(list(maps.values())), WORDS, list(maps))
+plt.show()
+for name, rows in maps.items():
+    to_muddy = rows[WORDS.index("bank"), WORDS.index("muddy")].item()
+    print(f"{name}: bank gives {to_muddy:.2f} to muddy")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Rows are the words that look. Left, softmax of the plain products, as in lesson 2. Right, the
+# products are divided by √32. The words are read without their positions.
+#
+# </div>
+#
+# With the root, *bank* still looks most at *muddy*, but its output is now an average of many words.
+#
+# ## Two ways to find out whether the root is there
+#
+# **Numbers show what shapes do not.** Where you cannot see the code, measure the factor by calling the function
+# (exercise 4). Where you load trained matrices into a head of your own, compare its output with that of code that is
+# right (exercise 5).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `measured_scale`** &nbsp; ★★☆ · 10 minutes · 3 points
+#
+# `attend(q, k, v)` computes $\operatorname{softmax}(\beta\, q k^\top)\, v$ with a factor β that you do not know,
+# between one twenty-fifth and 10. Find it: call `attend`, as often as you like, on q, k and v of your own choice, and
+# return β, to within 1 %, as a Python number or as a tensor with a single number. The function `attend` takes queries
+# (b, t, d), keys (b, s, d) and values of any width, in float32 or float64, on the CPU; d is given.
+#
+# Choose the vectors well. β is hidden behind a softmax, and you have seen what a softmax does to products that are
+# too far apart.
+#
+# <details><summary>Hint 1: make the weights visible</summary>
+#
+# With values that are the rows of the identity matrix, the output of `attend` *is* the row of weights. And two keys
+# are enough: which function of their two weights contains only the difference of the scores?
+#
+# </details>
+# <details><summary>Hint 2: two keys, with numbers</summary>
+#
+# Suppose the products of the query with two keys are 16 and 0, and the weights come out as 0.88 and 0.12. Their ratio
+# is about 7.4, which is e². So 16β = 2, and β is 1/8. But with β = 10 the same products would give the weights 1 and
+# 0. Which products are safe for every β between one twenty-fifth and 10?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "measured_scale", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def measured_scale(attend, d):
+    """The factor β of an attention that computes softmax(β·q kᵀ) v, found by calling it.
+
+    attend: a function of q (b, t, d), k (b, s, d) and v (b, s, width).
+    It returns (b, t, width).
+    d: width of queries and keys.
+    Returns β, one number.
+    """
+    ### BEGIN SOLUTION
+    q, k = torch.zeros(1, 1, d), torch.zeros(1, 2, d)
+    q[..., 0] = k[0, 0, 0] = 1    # the products q·k are 1 and 0
+    first, second = attend(q, k, torch.eye(2)[None])[0, 0]
+    return (first / second).log()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_measured_scale", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(measured_scale)
+
+# %%
+from helpers.parts.attention import attention
+
+theirs = torch.nn.functional.scaled_dot_product_attention
+for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
+    print(f"{name}'s attention, d = 64: β = {float(measured_scale(attend, 64)):.3f}")
+
+# %% [markdown]
+# Lesson 2's attention does not scale. PyTorch's multiplies by 1/8, which is $1/\sqrt{64}$.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 5 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
+#
+# Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
+# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call of the head must compute exactly that, in training and
+# in evaluation mode. The method `weights` and the argument `scale` may stay or go. The file must still load: it holds
+# three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else. So the
+# head may have no other parameters or buffers. Gradients must reach the three matrices too.
+#
+# <details><summary>Hint 1: where to look</summary>
+#
+# Follow the scores from the product to the softmax, for a head that was built with e and d alone. Which lines run?
+# (Changing the matrices in the constructor cannot help: `load_state_dict` replaces them.)
+#
+# </details>
+# <details><summary>Hint 2: one number to print</summary>
+#
+# Build `PortedHead(48, 64)`, fill its matrices with normal numbers of variance 1/48, and give it an x of normal
+# numbers. The components of queries and keys then have a variance of about 1, and `q @ k.mT` has a standard deviation
+# of about 8. Print the standard deviation of the input of the softmax. What should it be?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "PortedHead", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class PortedHead(torch.nn.Module):
+    """One head of attention. e: width of the input. d: width of queries, keys and values."""
+
+    ### BEGIN SOLUTION
+    def __init__(self, e, d):
+        super().__init__()
+        self.to_queries = torch.nn.Linear(e, d, bias=False)
+        self.to_keys = torch.nn.Linear(e, d, bias=False)
+        self.to_values = torch.nn.Linear(e, d, bias=False)
+
+    def weights(self, x):
+        q, k = self.to_queries(x), self.to_keys(x)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        return torch.softmax(scores, dim=-1)
+
+    def forward(self, x):
+        return self.weights(x) @ self.to_values(x)
+    ### STUDENT GETS
+    # def __init__(self, e, d, scale=False):
+    #     super().__init__()
+    #     self.scale = scale
+    #     self.to_queries = torch.nn.Linear(e, d, bias=False)
+    #     self.to_keys = torch.nn.Linear(e, d, bias=False)
+    #     self.to_values = torch.nn.Linear(e, d, bias=False)
+    #
+    # def weights(self, x):
+    #     q, k = self.to_queries(x), self.to_keys(x)
+    #     scores = q @ k.mT
+    #     if self.scale:
+    #         scores = scores / math.sqrt(q.shape[-1])
+    #     return torch.softmax(scores, dim=-1)
+    #
+    # def forward(self, x):
+    #     return self.weights(x) @ self.to_values(x)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_PortedHead", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(PortedHead)
+
+# %% [markdown]
+# Give the head and PyTorch's own attention the same q, k and v, and compare the outputs. This tests everything but the
+# three projections.
+
+# %%
+head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
+for parameter in head.parameters():
+    torch.nn.init.normal_(parameter, std=48**-0.5)    # stands in for the file
+
+q, k, v = head.to_queries(x), head.to_keys(x), head.to_values(x)
+apart = (head(x) - theirs(q, k, v)).abs().max().item()
+print(f"largest difference from PyTorch's attention: {apart:.1g}")
+
+# %% [markdown]
+# <details><summary>What was wrong, and why nothing complained</summary>
+#
+# `scale=False` is the default, and nothing here ever passes `scale=True`. With d = 64 the scores are √64 = 8 times what
+# the matrices were trained for, and the rows are too sharp. The flag is not a parameter, so the file does not hold it,
+# and `load_state_dict` cannot notice. Hugging Face's [early PyTorch version of
+# GPT-2](https://github.com/huggingface/transformers/blob/034aa0c2d743f5de787b650d9ef38ea49c66df3f/pytorch_transformers/modeling_gpt2.py)
+# (2019) has the same default; its `GPT2Model` passes `scale=True` to every block.
+#
+# </details>
+
+# %% [markdown]
+# ## Your model so far
+#
+# Your model has small matrices, and now the root. With small matrices the root changed nothing, so expect no gain.
 
 # %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average is near 4.4, a little left of the line of order 0. Bare self-attention is near 3.5, at the line of order 1. Queries, keys, values and scaled scores are close together near 3.3. All are right of the lines of gzip and xz."}}
 from helpers.parts.scaling import scaled_scores    # the function from above
