@@ -90,63 +90,6 @@ plt.show()
 # space, *exception*, common in code, is one token; *Zürich*, which is rare there, falls into six.
 
 # %% [markdown]
-# ## Every text is bytes, so no text is unknown
-#
-# A byte has 256 values, and a vocabulary that holds them all can spell any text. But tokens are kept in text files,
-# where bytes such as 0, 10 or 32 (a null, a new line and a space) print badly or not at all. So each byte gets a
-# **printable character** to stand for it.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 1 · `byte_alphabet`** &nbsp; ★★☆ · 7 minutes · 2.5 points
-#
-# Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are
-# visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an
-# invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next. All
-# 256 characters are different. Typing out the whole table is fine, too. Do not call `finished_alphabet` here.
-#
-# <details><summary>Hint 1: a character from its number</summary>
-#
-# `chr(33)` is "!". Mind that `range(33, 126)` ends with 125.
-#
-# </details>
-# <details><summary>Hint 2: counting only the others</summary>
-#
-# The bytes 0 to 32 get 256 to 288; byte 32, the space, becomes "Ġ", number 288. The bytes 33 to 126 stand for
-# themselves and use up none of these numbers: the next, 289, goes to byte 127.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "byte_alphabet", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def byte_alphabet():
-    """A printable character for each byte: a dict from 0, 1, ..., 255 to 256 characters."""
-    ### BEGIN SOLUTION
-    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    alphabet, following = {}, 256
-    for byte in range(256):
-        if byte in printable:
-            alphabet[byte] = chr(byte)
-        else:
-            alphabet[byte] = chr(following)
-            following += 1
-    return alphabet
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_byte_alphabet", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
-check(byte_alphabet)
-
-# %% tags=["nbval-check-output"]
-alphabet = byte_alphabet()
-for text in ("Hello, world", "naïve\n", "→ 😀"):
-    raw = text.encode()
-    print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
-
-# %% [markdown]
-# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. Each character stands for one byte, so the text can
-# be read back. Which neighbours should be joined?
-#
 # ## Merges are learned by counting pairs
 #
 # **Byte-pair encoding** ([Sennrich, Haddow and Birch, 2016](https://aclanthology.org/P16-1162/), after [Gage,
@@ -154,8 +97,8 @@ for text in ("Hello, world", "naïve\n", "→ 😀"):
 # joins the most frequent pair everywhere, and counts again. Each round makes one new symbol, which takes part in
 # the next.
 #
-# No pair reaches across the border of a word. GPT-2 decides what counts as a word with a regular expression, given
-# here as `split_pieces`:
+# No pair reaches across the border of a word: otherwise *dog.*, *dog!* and *dog?* would each take a place in the
+# vocabulary. GPT-2 decides what counts as a word with a regular expression, given here as `split_pieces`:
 
 # %% tags=["nbval-check-output"]
 print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
@@ -168,7 +111,7 @@ print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `learn_merges`** &nbsp; ★★★ · 11 minutes · 3 points
+# **Exercise 1 · `learn_merges`** &nbsp; ★★★ · 11 minutes · 3 points
 #
 # In each round, count the pairs of neighbours in all words. A word counts as often as it occurs, and every place in
 # it counts, overlapping ones too: *aaa* holds (a, a) twice. Take the most frequent pair; of equally frequent ones
@@ -218,14 +161,72 @@ def learn_merges(words, count):
 check(learn_merges)
 
 # %% [markdown]
-# First the four words of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), without their
-# sign for the end of a word; then the prose of Python's manual:
+# Try the four words of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), without their sign
+# for the end of a word:
 
 # %%
 four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
-few = learn_merges(four_words, 4)
-print("four words:", few)
+print(learn_merges(four_words, 4))
 
+# %% [markdown]
+# ## Every text is bytes, so no text is unknown
+#
+# Merges have to begin with something. A byte has 256 values, and a vocabulary that holds them all can spell any text.
+# But tokens are kept in text files, where bytes such as 0, 10 or 32 (a null, a new line and a space) print badly or not
+# at all. So each byte gets a **printable character** to stand for it.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 2 · `byte_alphabet`** &nbsp; ★★☆ · 7 minutes · 2.5 points
+#
+# Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are
+# visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an
+# invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next. All
+# 256 characters are different. Typing out the whole table is fine, too. Do not call `finished_alphabet` here.
+#
+# <details><summary>Hint 1: a character from its number</summary>
+#
+# `chr(33)` is "!". Mind that `range(33, 126)` ends with 125.
+#
+# </details>
+# <details><summary>Hint 2: counting only the others</summary>
+#
+# The bytes 0 to 32 get 256 to 288; byte 32, the space, becomes "Ġ", number 288. The bytes 33 to 126 stand for
+# themselves and use up none of these numbers: the next, 289, goes to byte 127.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "byte_alphabet", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def byte_alphabet():
+    """A printable character for each byte: a dict from 0, 1, ..., 255 to 256 characters."""
+    ### BEGIN SOLUTION
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    alphabet, following = {}, 256
+    for byte in range(256):
+        if byte in printable:
+            alphabet[byte] = chr(byte)
+        else:
+            alphabet[byte] = chr(following)
+            following += 1
+    return alphabet
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_byte_alphabet", "locked": true, "points": 2.5, "schema_version": 3, "solution": false, "task": false}
+check(byte_alphabet)
+
+# %% tags=["nbval-check-output"]
+alphabet = byte_alphabet()
+for text in ("Hello, world", "naïve\n", "→ 😀"):
+    raw = text.encode()
+    print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
+
+# %% [markdown]
+# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. Each character stands for one byte, so the text can
+# be read back. Now learn the merges of the prose of Python's manual, spelled like this:
+
+# %%
 pieces = split_pieces(manual())
 words = ["".join(finished_alphabet()[byte] for byte in piece.encode()) for piece in pieces]
 learned = learn_merges(words, 120)
@@ -244,8 +245,8 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # ## The same merges cut any text
 #
 # The pattern cuts a new text into pieces, each piece is spelled in bytes, and its symbols are joined by the learned
-# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But it cuts many
-# words differently from the training text.
+# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But many words
+# come out cut otherwise than in the text that the merges were learned on.
 
 # %% [markdown]
 # <div class="card">
@@ -255,8 +256,7 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
 # the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those that `learn_merges`
 # would have left of it, had it been among the words of the training text. At the end no learned pair remains in a
-# piece, and nothing is joined across pieces. The merges come from `learn_merges`, so each symbol is made after its
-# two parts, and never in two ways.
+# piece, and nothing is joined across pieces.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -388,7 +388,7 @@ print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 #
 # ## An id hides letters and digits
 #
-# These are cuts of GPT-2's own vocabulary. It is OpenAI's and not part of this course, so its cuts are recorded.
+# GPT-2's own merges belong to OpenAI and are not part of this course, so these cuts were recorded.
 
 # %% tags=["nbval-check-output"]
 print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
@@ -647,13 +647,12 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 
 # %% [markdown]
 # **After the same reading, the model on tokens predicts the held-out text better.** It needs 2.32 bits per byte, the
-# model on bytes 3.16. Each step has as many positions, and bytes take more than three times as many steps. Much of
-# the gain needs no transformer: with the same merges, the table of frequencies above gained even more.
+# model on bytes 3.16. Steps are equally large, so the byte model makes more than three times as many.
 #
 # Three things differ beside the cut: the merges were counted on all of the training text, a window of tokens holds
 # more text, and the byte model makes more steps. How much each matters was not measured. This is one seed and a short
-# training: with twice the reading the gap is less than half as large ([Measured
-# further](../../site/further.md#lesson-11)).
+# training, and both models are poor: with twice the reading the gap is less than half as large ([Measured
+# further](../../site/further.md#lesson-11)). So tokens learn faster here; that they end better is not shown.
 #
 # ## What you can do now
 #
@@ -661,16 +660,17 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 #
 # It gains:
 #
-# - **Shorter sequences.** With 2,000 merges, the last fifth of the manual took about a quarter as many tokens as bytes.
-#   As with bytes, no text is unknown.
-# - **Better prediction for the same size and reading**, in one short training: 2.32 bits per byte in place of 3.16.
+# - **Shorter sequences, and still no unknown text.** With 2,000 merges, the last fifth of the manual took about a
+#   quarter as many tokens as bytes.
+# - **Faster learning at the same size.** After one short training: 2.32 bits per byte in place of 3.16.
 #
 # It pays:
 #
 # - **An id hides letters and digits.** With its space, *strawberry* is one id of GPT-2's.
 # - **Languages gain unequally.** Hindi takes about twice as many bytes as English, and more than five times as many
 #   of GPT-2's tokens.
-# - **Each token needs a vector of its own**, 64,000 more parameters for 1,000 merges above.
+# - **Each token needs a vector of its own**, 64,000 more parameters for 1,000 merges above. In GPT-2 these vectors
+#   are a third of the parameters.
 # - **The loss of a token no longer compares models.** Bits per byte do.
 #
 # What does GPT-2 do with the ids? Lesson 12 opens its files.
@@ -689,7 +689,8 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 #
 # Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention
 # grows with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the
-# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model.
+# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model,
+# where a smaller byte model says.
 #
 # </details>
 #
