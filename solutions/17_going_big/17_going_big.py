@@ -150,7 +150,8 @@ print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 
 # %% [markdown]
 # **The count is right to about one percent.** It leaves out the norm after the last block. The measured bytes are the
-# peak of what autograd saves, added up by the `Ledger` of `helpers.parts.big`, without the parameters.
+# peak of what autograd saves, added up by the `Ledger` of `helpers.parts.big`, without the parameters. Neither has what
+# a pass makes on its way, such as the gradient of the logits.
 #
 # From here on each trick is measured in this small model and counted at GPT-2's size. Seconds are processor time of
 # one core, the fastest of up to eight steps in one run. On another machine, and above all on a GPU, their ratios
@@ -159,8 +160,8 @@ print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 # %% [markdown]
 # ## The softmax can be added up tile by tile
 #
-# A block needs only the product of the weights with the values. Could it be added up as the keys arrive, a **tile** of
-# them at a time?
+# Nobody needs the attention weights themselves, only their product with the values. Could it be added up as the keys
+# arrive, a **tile** of them at a time?
 #
 # The difficulty is the softmax. It subtracts the row's maximum, so that nothing overflows ([lesson
 # 3](../03_scaling/03_scaling.ipynb)), and divides by a sum over the whole row. Both are known only at the end. But both
@@ -186,7 +187,7 @@ plots.diagrams.tiles_arriving()
 # <div class="figure-caption">
 #
 # **How to read it.** One query and six keys in three tiles, from left to right. Each tile is summed by itself, then
-# merged with the state (m, ℓ). In the second step the maximum rises from 2 to 4, so the old sum shrinks by
+# merged with the running result (m, ℓ). In the second step the maximum rises from 2 to 4, so the old sum shrinks by
 # $e^{2-4}$.
 #
 # </div>
@@ -247,13 +248,13 @@ check(merge)
 # the logarithm of the sum of e^score over the keys that it sees.
 #
 # Use tensors throughout. None of them may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of
-# about 16, the check refuses t²/2 entries or more. Work on a whole tile at once: with tiles four times as large, less
-# than two thirds of the operations must be left. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
+# about 16, the check refuses t²/2 entries or more. Work on a whole tile at once: tiles four times as large must cut the
+# operations by more than a third. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
 #
 # <details><summary>Hint 1: one tile</summary>
 #
 # Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge
-# it with the state, which begins with no key seen. The last tile may be shorter.
+# it with the running result, which begins with no key seen. The last tile may be shorter.
 #
 # </details>
 # <details><summary>Hint 2: a tile that a query may not see</summary>
@@ -512,8 +513,8 @@ show("bfloat16", "bfloat16 takes away a third of the vectors")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Two vectors a token and block stay in 32 bits, the inputs of the norms. Twelve are in 16 bits:
-# queries, keys and values are made from three copies of one vector.
+# **How to read it.** Two vectors a token and block stay in 32 bits, the inputs of the norms. The other
+# ten are in 16 bits and become twelve: queries, keys and values are made from three copies of one vector.
 #
 # </div>
 #
@@ -521,14 +522,14 @@ show("bfloat16", "bfloat16 takes away a third of the vectors")
 # log-probabilities in 32 bits, and autocast keeps 16-bit copies of the weights. In this run the seconds hardly
 # changed; on a processor with units for bfloat16 it saves time.
 #
-# float16 needs one thing more. It has no positive numbers below 6e-8, so smaller gradients become 0. The loss is
+# float16 needs one thing more. It has no positive numbers below 6e-8, so much smaller gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
 # divided by it before they are clipped or used. A published trainer clipped first: [issue 1196 of PyTorch's
 # examples](https://github.com/pytorch/examples/issues/1196).
 #
-# Numbers can also be too large. The largest number in float16 is 65,504. A vector with 64 entries of 40 has the
-# product 102,400 with itself, which becomes ∞, although the score, divided by √64, is only 12,800. So in float16 it
-# is safer to divide first, as PyTorch's [general
+# Numbers can also be too large. The largest number in float16 is 65,504. A vector with 64 entries of 40 has the product
+# 102,400 with itself, which becomes ∞, although the score, divided by √64, is only 12,800. So in float16 it is safer to
+# divide first, as PyTorch's [general
 # code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653)
 # does. (bfloat16 has room enough.)
 
@@ -942,14 +943,38 @@ show("sharded step", "Two workers halve gradients and moments in each")
 #
 # </div>
 #
-# **Each worker keeps 10 bytes of state per parameter instead of 16.** With more workers it approaches the 4 bytes of
-# the weights, and with stage 3, which PyTorch calls *fully sharded data parallelism* (FSDP), these are divided too.
+# **Each worker keeps 10 bytes of state per parameter instead of 16.** Your function gets the whole gradient at once, so
+# for a moment it needs more; a real stage 2 sends each block's gradient off as soon as the backward pass has it. With
+# more workers the state approaches the 4 bytes of the weights, and with stage 3, which PyTorch calls *fully sharded
+# data parallelism* (FSDP), these are divided too.
 # Reduce-scatter and all-gather together move as much as the all-reduce that they replace ([Rajbhandari et al.,
 # 2020](https://arxiv.org/abs/1910.02054), section 7). [Measured further](../../site/further.md#lesson-17) draws other
 # ways to divide a model.
 
 # %% [markdown]
-# ## A budget of operations has a best size
+# ## Each trick takes one part of the memory away
+#
+# **What fills the memory of a training step?** With four texts of 1,024 tokens, most of GPT-2's is activations, and
+# nearly half of these are attention weights. Every trick took one part away:
+#
+# | trick | takes away | leaves |
+# |---|---|---|
+# | tiles, recomputed | the attention weights | state, vectors, log-probabilities |
+# | bfloat16 | a third of the vectors | the rest, and new copies of the weights |
+# | parts | all activations but one part's | state, copies of the weights, one part's activations |
+# | checkpoints | the vectors, but for one per token and block | state, log-probabilities |
+# | sharding, stage 2 | gradients and moments, but for one share | weights, activations |
+#
+# This is what each cost in the small model:
+
+# %%
+print(table)
+
+# %% [markdown]
+# The kernel saved most time, and the second forward pass of the checkpoints cost most. With two workers a step took
+# less than two thirds of the time of one, the wait for the exchange not counted.
+#
+# ## If memory is no limit, a budget of operations has a best size
 #
 # With stage 3 and enough workers the state is no limit. What remains is the budget of operations. How large should
 # the model be then?
@@ -1110,25 +1135,8 @@ check.prediction("width_of_grid", width_of_grid)
 # %% [markdown]
 # ## What you can do now
 #
-# **What fills the memory of a training step, and which trick takes away which part of it?** With four texts of 1,024
-# tokens, most of GPT-2's is activations, and nearly half of these are attention weights.
-#
-# | trick | takes away | leaves |
-# |---|---|---|
-# | tiles, recomputed | the attention weights | state, vectors, log-probabilities |
-# | bfloat16 | a third of the vectors | the rest, and new copies of the weights |
-# | parts | all activations but one part's | state, copies of the weights, one part's activations |
-# | checkpoints | the vectors, but for one per token and block | state, log-probabilities |
-# | sharding, stage 2 | gradients and moments, but for one share | weights, activations |
-#
-# This is what each cost in the small model:
-
-# %%
-print(table)
-
-# %% [markdown]
-# The kernel saved most time, and the second forward pass of the checkpoints cost most. With two workers a step took
-# less than two thirds of the time of one, the wait for the exchange not counted.
+# **What fills the memory of a training step, and which trick takes away which part of it?** Activations, most of all
+# attention weights, and then state. The first table above says which trick takes what away, the second what it costs.
 #
 # **If memory is no limit, a budget of operations has a best size.** On losses computed from a known law, the parabola
 # found it to within a few percent. With noise, four sizes found it roughly if they were far apart.
