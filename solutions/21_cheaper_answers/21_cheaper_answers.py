@@ -346,7 +346,8 @@ print(f"100 million weights: 8 bits write {found['8 bits'] / found['float32']:.1
 # ## Kept out of 8 bits, outlier features cost almost nothing
 #
 # [Dettmers et al., 2022](https://arxiv.org/abs/2208.07339) (section 4) found that from about 6.7 billion parameters
-# on a few features of the activations are up to 20 times as large as the others. We give the pocket model two such
+# on, in every layer, a few features of the activations are up to 20 times as large as the others. We give the pocket
+# model two such
 # **outlier features**: we multiply two features by 20 in each norm, and divide the weights that read them by 20.
 # The model computes the same as before.
 
@@ -387,7 +388,7 @@ check.prediction("lost_features", lost_features)
 
 # %% [markdown]
 # One large number sets the step of its whole vector. So **LLM.int8()**, the method of the same paper (section 3.2),
-# cuts each product in two. Features in which any vector has a magnitude of 6 or more are multiplied in 16 bits
+# cuts each product in two. Features that have a magnitude of 6 or more at any position are multiplied in 16 bits
 # (here in float32), with the weights that read them. All others go through 8 bits.
 
 # %% [markdown]
@@ -538,9 +539,9 @@ plt.show()
 # %% [markdown]
 # ## Checked drafts leave the distribution as it is
 #
-# So far a pass reads fewer bytes. Can there be fewer? A pass over five positions reads the weights once, like a pass
-# over one. But a pass can only read tokens that are already written, and these are not. So a cheap **draft model**
-# guesses k tokens, and the large model checks them all in one pass.
+# So far each pass reads fewer bytes. Can there be fewer passes? A pass over five positions reads the weights once, like
+# a pass over one. But a pass can only read tokens that are already written, and the next five are not. So a cheap
+# **draft model** guesses k tokens, and the large model checks them all in one pass.
 
 # %%
 plots.diagrams.speculative_round()
@@ -816,8 +817,12 @@ for name in drafts:
 # tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1).
 #
 # Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc. The draft in 4
-# bits is multiplied as float32, so that its c is 1. Two blocks of four and the output layer cost at least ½, a lookup
-# next to nothing. Your `speculative_generate` has no cache: compare its rows, with k = 4, with the first one.
+# bits is multiplied as float32, so its c is 1, and it can only lose: k + 1 passes write at most k + 1 tokens. Two
+# blocks of four and the output layer cost at least ½, a lookup next to nothing. Your `speculative_generate` has no
+# cache: compare its rows, with k = 4, with the first one.
+#
+# Where reading decides the time, as in this lesson's first paragraph, c is the share of the bytes that the draft
+# reads. The last line of the output computes what the draft in 4 bits would gain then.
 
 # %%
 def with_draft(draft):
@@ -830,11 +835,16 @@ for name, draft in {"4 bits": with_matrices(here, lambda w: rounded(w, 4, 32)),
 enter("draft lookup, with a cache", whole, exact,
       lambda count, g: generate_with_lookup(here, first, count, 4, generator=g))
 show()
+rest = 4 * sum(weight.numel() for weight in here.parameters()) - whole
+c = (matrix_bytes(here, 4, 32) + rest) / (whole + rest)    # the rest stays in 32 bits
+gain = statistics.mean(per_pass["4 bits", 4]) / (1 + 4 * c)
+print(f"if reading decided, the draft in 4 bits: c = {c:.2f}, {gain:.1f} times as fast")
 
 # %% [markdown]
-# **The draft that saves the most passes loses time, and the one that saves the fewest gains some,** on this one
-# prompt. With k = 4 the model in 4 bits costs five passes a round. Prompt lookup is nearly free. [Measured
-# further](../../site/further.md#lesson-21) has it at lower temperatures.
+# **What decides is the tokens of a round, divided by 1 + kc.** The model in 4 bits saves the most passes and loses
+# time; prompt lookup saves few, costs next to nothing, and gains some, on this one prompt. If reading decided, the
+# model in 4 bits would write nearly twice as fast: computed, not measured. [Measured
+# further](../../site/further.md#lesson-21) has lookup at lower temperatures.
 
 # %% [markdown]
 # ## What you can do now
@@ -842,7 +852,7 @@ show()
 # **What makes an answer cheaper, and does the text stay the same?** The table above has the measured answers.
 #
 # - **A cache and a draft leave the distribution as it is.** The cache made a token cheaper. A draft did only where it
-#   was nearly free: with prompt lookup, and not with the model in 4 bits.
+#   was nearly free: with prompt lookup, and not with the model in 4 bits, which was multiplied as float32.
 # - **Fewer bits change the model.** 4 bits need more than one scale for a matrix. 8 bits cost almost no loss, for
 #   inputs too, until there are outlier features. These are kept out.
 # - **With integer products the model of 100 million weights was faster,** and the pocket model was not.
