@@ -733,7 +733,7 @@ print(f"bag of words: {bag_accuracy:.0%}")
 # knows.
 
 # %%
-my_review = "The story is dull, the music slow, and yet I think that this is a lovely film."
+my_review = "The plot is dull, but the cast is not weak."
 
 def judge(text):
     """Print the model's verdict, how sure it is, and the words that it does not know."""
@@ -764,7 +764,7 @@ def without_each_word(text):
     scores = model.eval()(ids.expand(t + 1, t), hidden)    # (1 + t, c)
     return (scores[:, 1] - scores[:, 0]).cpu()
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars, one for each word of the review “The story is dull, the music slow, and yet I think that this is a lovely film.”: the logit of positive minus that of negative when that word is hidden. The bar of “lovely” points far to negative; all others point as far to positive, that of “yet” among them."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Horizontal bars, one for each word of the review “The plot is dull, but the cast is not weak.”: the logit of positive minus that of negative when that word is hidden. The bar of “not” points far to negative; all others point about as far to positive, those of “but” and “weak” among them."}}
 names = ["(nothing)", *split_words(my_review)[:64]]
 figure, ax = plt.subplots(figsize=(6, 0.8 + 0.2 * len(names)))
 logits = without_each_word(my_review)
@@ -787,8 +787,8 @@ print("the verdict turns without:", ", ".join(turning) or "no single word")
 #
 # </div>
 #
-# In our review, only hiding *lovely* turns the verdict; without *yet* it is the same. Can you write a review whose
-# verdict turns on *not*, or fool the model with words that it does know?
+# In our review, only hiding *not* turns the verdict; without *but* or *weak* it is the same. Can you write a review
+# whose verdict turns on *but*, or fool the model with words that it does know?
 #
 # ## Real reviews
 #

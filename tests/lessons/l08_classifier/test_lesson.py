@@ -295,8 +295,8 @@ def test_the_verdicts_on_the_last_reviews_are_those_of_the_prose(printed_text):
     assert all(int(sure) > 95 for _, sure in rows) and "not in the vocabulary: bored" in printed_text
 
 
-def test_in_our_review_only_hiding_lovely_turns_the_verdict(printed_text):
-    assert "the verdict turns without: lovely\n" in printed_text
+def test_in_our_review_only_hiding_not_turns_the_verdict(printed_text):
+    assert "the verdict turns without: not\n" in printed_text
 
 
 def test_the_stored_bag_of_words_wins_on_imdb():
