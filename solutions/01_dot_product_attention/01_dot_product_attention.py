@@ -45,9 +45,10 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## One vector goes in, another comes out of each phrase
 #
-# **Self-attention moves *apple* toward the meaning that it has in its phrase.** At first the vector of *apple* is
-# about as similar to *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all
-# vectors in the phrase: mostly *apple*, and a little of every other word.
+# **Self-attention moves *apple* to the side of its phrase.** At first the vector of *apple* is about as similar to
+# *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all vectors in the phrase:
+# mostly *apple*, and a little of every other word. The other words make both similarities smaller, but that with the
+# phrase's own meaning falls less.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left, bars of the weights in two phrases: apple gets about two thirds, every other word less than a tenth. Right, a scatter plot: similarity to fruit, across, against similarity to microsoft. Before, apple is almost on the diagonal. After, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all similarities are smaller than before."}}
 axes = plt.figure(figsize=(7, 4.2)).subplot_mosaic(
@@ -227,8 +228,9 @@ print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all
 #
 # For words, a table of company takes the place of the ratings: how much more often two words occur near each other
 # in Python's reference manual than chance would predict (as a logarithm, and never below 0: *positive pointwise
-# mutual information*). Factorise this table, too, and keep one vector per word. Now a dot product says how alike
-# the company of two words is.
+# mutual information*). Factorise this table, too. Each word gets two vectors, as if it were a viewer and a film, and
+# a first with a second approximates an entry of the table. We keep the first ones: words with similar rows have
+# similar first vectors. So the dot product of two first vectors says how alike the company of two words is.
 #
 # Each vector has e = 40 components and length 2. So every score is 4 cos θ: at most 4, a word's score with itself.
 
@@ -441,6 +443,39 @@ def self_attention_in_loops(x):
     return y
 
 # %% [markdown]
+# Here is the whole computation for three words. Work out the missing numbers on paper.
+
+# %% tags=["hide-input"]
+from helpers.data.toy.three_words import THREE_WORDS, X
+
+X_raw = X @ X.T
+X_weights = torch.softmax(X_raw, dim=-1)
+X_out = X_weights @ X
+plots.number_grids(
+    "three-words", "Self-attention of three words, by hand", THREE_WORDS,
+    [{"*x*": X, "*w*′ = *x x*^{⊤}": X_raw}, {"*w*": X_weights, "*y* = *w x*": X_out}],
+    empty=[("*w*′ = *x x*^{⊤}", 1, 2), ("*w*′ = *x x*^{⊤}", 2, 1),
+           ("*y* = *w x*", 0, 1), ("*y* = *w x*", 1, 0)],
+)
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Each row belongs to a word: its vector x, scores w′, weights w and output y. Two different
+# numbers are missing, each from two cells. For the upper one of y, take the dot product of the first row of w and
+# the second column of x.
+#
+# </div>
+#
+# The next cell prints both and compares the table with the loops.
+
+# %% tags=["hide-cell", "nbval-check-output"]
+print(f"w′ of loop and ends: {X_raw[1, 2]:.0f}")
+print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
+print("as the loops compute it:",
+      torch.allclose(self_attention_in_loops(X[None])[0], X_out, atol=1e-5))
+
+# %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
@@ -493,44 +528,10 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 # $$y \;=\; \operatorname{softmax}\!\big(x x^\top\big)\, x .$$
 
 # %% [markdown]
-# ## Three words by hand
-#
-# Here is the whole computation for three words. Work out the missing numbers on paper.
-
-# %% tags=["hide-input"]
-from helpers.data.toy.three_words import THREE_WORDS, X
-
-X_raw = X @ X.T
-X_weights = torch.softmax(X_raw, dim=-1)
-X_out = X_weights @ X
-plots.number_grids(
-    "three-words", "Self-attention of three words, by hand", THREE_WORDS,
-    [{"*x*": X, "*w*′ = *x x*^{⊤}": X_raw}, {"*w*": X_weights, "*y* = *w x*": X_out}],
-    empty=[("*w*′ = *x x*^{⊤}", 1, 2), ("*w*′ = *x x*^{⊤}", 2, 1),
-           ("*y* = *w x*", 0, 1), ("*y* = *w x*", 1, 0)],
-)
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each row belongs to a word: its vector x, scores w′, weights w and output y. Two different
-# numbers are missing, each from two cells. For the upper one of y, take the dot product of the first row of w and
-# the second column of x.
-#
-# </div>
-#
-# The next cell prints both and compares the table with your `self_attention`.
-
-# %% tags=["hide-cell", "nbval-check-output"]
-print(f"w′ of loop and ends: {X_raw[1, 2]:.0f}")
-print(f"second component of y for 'the': {X_out[0, 1]:.2f}")
-print("as you compute it:", torch.allclose(self_attention(X[None])[0], X_out, atol=1e-5))
-
-# %% [markdown]
 # ## The other words move *apple*, and a large weight keeps it *apple*
 #
-# Which part of the first figure is due to dot products? Run the sixteen phrases again. Beside your function, take the
-# word alone (no attention), equal weights, and half of the weight on *apple* with the rest shared equally.
+# Would *apple* have moved without dot products? Run the sixteen phrases again. Beside your function, take the word
+# alone (no attention), equal weights, and half of the weight on *apple* with the rest shared equally.
 
 # %%
 everything = vectors_of(all_words()).to(device())    # (n, e)
@@ -562,7 +563,8 @@ for name, (side, itself) in zip(names, counts.tolist()):
 #
 # **Averaging moves *apple*; a large weight on itself keeps it *apple*.** Without attention, one vector is right for
 # half of the phrases. Equal weights are right for all, but lose the word in fifteen. Half of the weight on *apple* does
-# as well as self-attention, which gives it more than half.
+# as well as self-attention, which gives it more than half. How much that is follows from the length of the vectors,
+# as `ten_times` has shown.
 #
 # Among the other words, dot products hardly choose here: in the first figure each gets nearly the same. In the heat
 # map above they do: of the weight that *loop* does not keep, *terminates* gets two thirds. (Of a dozen words that we
@@ -572,7 +574,7 @@ for name, (side, itself) in zip(names, counts.tolist()):
 # ## *It* hardly looks at *bank*, which it stands for
 #
 # A similar word need not be the one that helps. Lessons 1 to 7 all draw the same sentence, *the boat could not
-# reach the bank because it was too muddy*: which word looks at which?
+# reach the bank because it was too muddy*: which word looks at which? (A word *looks at* those that it gives weight.)
 
 # %% mystnb={"image": {"alt": "Heat map of twelve words, the boat could not reach the bank because it was too muddy, against themselves. The diagonal is darkest, near 0.4. The two words the give each other as much weight as themselves, and it and was give them some. All other cells are nearly white."}}
 from helpers.data import sentence as shared
@@ -602,8 +604,8 @@ plt.show()
 #
 # **Prediction · `shuffled_words`** &nbsp; 1 minute · no points
 #
-# Shuffle the nine words of the sentence and compute self-attention again. What happens to the output vector of the
-# word *exception*?
+# Shuffle the nine words of *the loop terminates when the function raises an exception*, and compute self-attention
+# again. What happens to the output vector of *exception*?
 #
 # - **A.** It is another vector, since the word now has other neighbours.
 # - **B.** It is the same vector, at the word's new position.
@@ -822,15 +824,15 @@ print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):
 # </div>
 #
 # **Your model scores no better than the same model without self-attention**, or than a table of which byte follows
-# which. And the mistake of exercise 6 costs little: with it, one model trained to 3.58 bits per byte, against 3.53
-# ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. It hardly shows
-# this mistake: without our three runs, all at 3.53, 3.58 would look right.
+# which. So the mistake of exercise 6 has little to spoil: with it, one model trained to 3.58 bits per byte, against
+# 3.53 ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. Only beside
+# our three runs, all at 3.53, does it show this mistake.
 
 # %% [markdown]
 # ## What you can do now
 #
-# **Can dot products give *apple* a vector that fits its sentence?** Yes. But in these phrases the other words do it,
-# not the choice among them: a fixed weight of one half does as well.
+# **Can dot products give *apple* a vector that fits its sentence?** Yes. But in these phrases averaging does it, not
+# the choice among the other words: a fixed half on *apple* does as well.
 #
 # - **Self-attention let the phrase in and kept the word.** All sixteen outputs were on the side of their phrase and
 #   nearest to *apple*. So were those with half of the weight on *apple* and the rest shared equally.

@@ -7,10 +7,10 @@
 # %% [markdown]
 # # 7 · The transformer block
 #
-# *Attention, a little network, two shortcuts*
+# *Attention, a network, two shortcuts, two norms*
 #
 # Put 24 untrained layers of attention on top of each other, and after three of them all positions hold the same
-# vector. The **transformer block** puts a small network, two shortcuts and two norms around the attention. **What
+# vector. The **transformer block** adds a network, two shortcuts and two norms to the attention. **What
 # is each of these pieces for, and what is it worth in a trained model?** The lesson shows three faults, each
 # before and after its cure. Then you take every piece out of your own language model.
 #
@@ -138,12 +138,8 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # %% [markdown]
 # ## In this tower the gradient fades, too
 #
-# Let the task be to output the sequence **backwards**. The tower is permutation equivariant (lesson 6) and cannot
-# learn it, but all we want is its gradients. The loss is the mean over rows (sequences), positions i, components a:
-#
-# $$L
-# \;=\; \operatorname*{mean}_{\text{row},\,i,\,a}\;\big(y_{\text{row},\,i,\,a} - x_{\text{row},\,t-1-i,\,a}\big)^2,
-# \qquad y = \text{model}(x).$$
+# A gradient needs a loss, and any would do. Ours is the mean squared distance from the sequence **backwards**. (The
+# tower is permutation equivariant and cannot learn that, but all we want is its gradients.)
 #
 # All weights and biases of a block are one long vector $\theta$. The length of the gradient with respect to it
 # tells how strongly the loss pulls on the block:
@@ -256,8 +252,8 @@ check.prediction("larger_weights", larger_weights)
 # **Two different things go wrong.** Small weights make the gradient fade. Averaging makes the positions equal, at
 # either scale of the weights. ([Measured further](../../site/further.md#lesson-7) tells the two apart.)
 #
-# Larger weights help the gradient only at the right scale. In the player below, vary the depth and the *gain*, the
-# width times the variance of a matrix's entries: a deep tower needs a gain close to 1.
+# Too small weights make the gradient fade; too large ones make it explode. In the player below, vary the depth and the
+# *gain*, the width times the variance of a matrix's entries: a deep tower needs a gain close to 1.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -443,8 +439,7 @@ draw_answers({"The network alone scatters": models["one network"],
 #
 # Every layer now adds something to its input; how fast the sum grows depends on the weights. Alternate attention
 # and networks, each with a shortcut, in two towers: one with PyTorch's initial weights, one with all matrices twice
-# as large. (That is not extreme: [He et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks with
-# larger ones.)
+# as large. (That is a gain of 4/3. [He et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks with 2.)
 
 # %% mystnb={"image": {"alt": "Two panels against blocks passed, on logarithmic axes, each with a curve for PyTorch's weights and one for matrices twice as large. Left, the size of the vectors: with PyTorch's weights it rises from 1 to about 4; with matrices twice as large it rises along a nearly straight line to more than one hundred million. Right, the difference between positions: with PyTorch's weights it ends near a half; with matrices twice as large it falls below one thousandth."}}
 @torch.no_grad()
@@ -574,8 +569,10 @@ draw_by_depth({"without norms": towers["matrices twice as large"], "with norms":
                "difference": "They keep positions apart"})
 
 # %% [markdown]
-# **With a norm before every layer, the vectors grow to a size of about 7 only, and the positions stay apart**
-# ([Measured further](../../site/further.md#lesson-7) tests why).
+# **With a norm before every layer, the vectors grow to a size of about 7 only, and the positions stay apart.** Without
+# norms a layer's output grows with its input. With them it keeps its size while the sum grows, so each block changes
+# the sum less. Where that growth is taken away, the positions become alike ([Measured
+# further](../../site/further.md#lesson-7)).
 #
 # ## A block is two layers, each with a shortcut and a norm
 #
@@ -862,8 +859,8 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 # %% [markdown]
 # ## A piece is worth what is lost without it
 #
-# Take a piece away, train what is left from the start, and measure: this is an **ablation**. You design the tool and
-# use it twice, in a tower before training and in your language model.
+# What is lost without a piece? Take it away, train what is left from the start, and measure: this is an **ablation**.
+# You design the tool, try it on a tower before training, and then use it on your language model.
 
 # %% [markdown]
 # <div class="card">
@@ -994,9 +991,8 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
 # **Numbers can look healthy in a dead model.** Without shortcuts, every vector has size 1, and block 0 gets about a
-# quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. A norm treats one
-# vector at a time; it cannot separate vectors that averaging has made equal. The whole post-norm block makes them
-# alike, too, only later.
+# quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. The whole post-norm
+# block makes them alike, too, only later.
 #
 # **With matrices as large as these, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors
 # explode (fault 3).
@@ -1026,7 +1022,8 @@ ladder.show()
 #
 # </div>
 #
-# Now train the stack again without each piece, taken out of all three blocks with your own tool:
+# Now train the stack again without each piece, taken out of all three blocks with your own tool (and, of the norms, the
+# stack's last one, too):
 
 # %%
 class Ablated(nn.Module):
@@ -1057,7 +1054,8 @@ for piece, bits in lost.items():
 # <div class="figure-caption">
 #
 # **How to read it.** Held-out [bits per byte](../../site/glossary.md#bits-per-byte). Middle: your stack, one seed,
-# 1,200 steps. Right: recorded, three seeds and fewer steps; attention was not removed there.
+# 1,200 steps. Right: recorded, three seeds and fewer steps, so compare within a column; attention was not removed
+# there.
 #
 # </div>
 #
@@ -1066,8 +1064,8 @@ for piece, bits in lost.items():
 # reach order 1. Without the network they lose a third of a bit. **Without norms they lose less than a tenth**, and
 # the four recorded blocks nothing.
 #
-# In a single block, norms are worth half a bit ([Measured further](../../site/further.md#lesson-7)). **What a piece is
-# worth depends on the model around it.**
+# In a single block it is the other way round: norms are worth half a bit, and shortcuts make no clear difference
+# ([Measured further](../../site/further.md#lesson-7)). **What a piece is worth depends on the model around it.**
 
 # %% [markdown]
 # ## What you can do now
@@ -1076,7 +1074,7 @@ for piece, bits in lost.items():
 #
 # | piece | what it is for | a stack that is trained without it |
 # |---|---|---|
-# | shortcuts | they pass the gradient on and, with norms before the layers, keep the positions apart | learns nothing from the context |
+# | shortcuts | they pass the gradient on and keep the positions apart, with large matrices only if norms stand before the layers | learns nothing from the context |
 # | attention | it alone mixes positions | sees one byte |
 # | network | it computes what averages cannot | is clearly worse |
 # | norms | they keep vectors from exploding, where matrices are large | is hardly worse |

@@ -271,17 +271,18 @@ print("segments:", *pair_segments)
 # %% [markdown]
 # ## Hide words in the input, and ask for them
 #
-# In **masked language modelling**, 15 % of the tokens are chosen, and the model predicts these. If all of them became
-# `[MASK]`, it would be trained at `[MASK]` only. So, of the chosen tokens,
+# In **masked language modelling** the model fills in a word from what stands on both sides of it. If only `[MASK]` were
+# ever asked for, it would be trained at `[MASK]` alone. So a word that is asked for is hidden in one of three ways:
 #
-# - 80 % become `[MASK]`,
-# - 10 % become a random token of the vocabulary,
-# - 10 % stay as they are,
+# | of the chosen tokens | the model reads | and has to predict |
+# |---|---|---|
+# | 80 % become `[MASK]` | the plot is `[MASK]`, but the cast is good | *dull* |
+# | 10 % become a random token | the plot is `sea`, but the cast is good | *dull* |
+# | 10 % stay as they are | the plot is `dull`, but the cast is good | *dull* |
 #
-# and *all* of them have to be predicted, and no others (section 3.1 of [Devlin et al.,
-# 2019](https://arxiv.org/abs/1810.04805)). An unmasked word may also be asked for, so the model must predict at every
-# word. The **targets** hold the true id where a token was chosen, and −100 everywhere else: PyTorch's cross-entropy
-# ignores positions with this target.
+# Of all tokens 15 % are chosen (section 3.1 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)). *All* of
+# these have to be predicted, and no others. The **targets** hold the true id where a token was chosen, and −100
+# everywhere else: PyTorch's cross-entropy ignores positions with this target.
 #
 # The function below runs, but its two lines between `targets` and `return` do something else.
 

@@ -566,14 +566,23 @@ check.prediction("all_right", all_right)
 # %% [markdown]
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
-# The loss is −A log π for each token of an answer with advantage A. Two safeguards are added to it.
+# The simplest loss is −A log π for each token of an answer with advantage A: it raises what was better than the
+# group, and lowers what was worse. It holds for answers of the model as it is now.
 #
-# Answers are expensive to sample, so a batch may serve for several steps, while the model changes. The **ratio** of a
-# token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, corrects in part for
-# that. It is clipped, so that no token gains from moving too far.
+# But answers are expensive to sample, so a batch often serves for several steps, while the model changes. Then the
+# **ratio** of a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
+# the place of log π. The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts, so that no token
+# gains from moving too far. With ε = 0.2:
 #
-# The **KL divergence** from the reference is the mean of log π/π_ref over the model's own answers. A **KL penalty**
-# adds β times an estimate of it, so that it stays small. A token's loss is then
+# | A | r | $rA$ | clipped | counts | what a step does |
+# |---|---|---|---|---|---|
+# | 1 | 0.5 | 0.5 | 0.8 | 0.5 | raises π |
+# | 1 | 1.5 | 1.5 | 1.2 | 1.2 | nothing: it has risen far enough |
+# | −1 | 1.5 | −1.5 | −1.2 | −1.5 | lowers π |
+# | −1 | 0.5 | −0.5 | −0.8 | −0.8 | nothing: it has fallen far enough |
+#
+# A second safeguard keeps the model near the reference. The **KL divergence** from it is the mean of log π/π_ref over
+# the model's own answers, and a **KL penalty** adds β times an estimate of it. A token's loss is then
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
@@ -597,8 +606,8 @@ check.prediction("all_right", all_right)
 # </details>
 # <details><summary>Hint 2: two signs by hand</summary>
 #
-# Take ε = 0.5 and r = 2. With A = 1, the two products are 2 and $1 + ε$. With A = −1 both change sign. Which one is
-# the minimum?
+# Work out the four rows of the table above with your lines, one token each. Where the sign of A changes, so does
+# which of the two products is smaller.
 #
 # </details>
 # </div>
