@@ -351,6 +351,16 @@ def test_search_has_the_right_answer_first_for_nine_questions_in_ten_and_for_eac
     assert len(questions) >= 130 and len(wrong) <= len(questions) / 20, wrong
 
 
+def test_search_says_where_it_has_only_the_nearest_and_why_something_is_found(address, browser):
+    browser.open(f"{address}search.html?q=vision+transformer")
+    browser.wait_for("document.querySelector('#found-first li') !== null")
+    assert browser.text("#found-first > p") == "Nothing has all of these words. Nearest:"
+    browser.open(f"{address}search.html?q=hallucination")
+    browser.wait_for("document.querySelector('#found-first li') !== null")
+    assert browser.text("#found-first li p").endswith("(hallucination)")
+    assert not browser.evaluate("document.querySelector('#found-first > p') !== null")
+
+
 def test_mistakes_come_after_all_else_unless_one_is_asked_for_by_its_title(address, browser):
     browser.open(f"{address}search.html")
     found = "window.findSubjects({}).map(one => one.says.startsWith('A mistake'))"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import html
+import io
 import json
 import re
+import textwrap
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -377,6 +382,7 @@ def test_search_looks_at_lessons_sections_terms_exercises_mistakes_and_guides(ma
     assert addresses["Rotary positions, by hand"] == "players/index.html#player-rotary"
     also = {entry["title"]: entry["also"] for entry in entries}
     assert "look-ahead" in also["Masking"] and "peeking" in also["Masking"]
+    assert also["Masking"].startswith("lesson 5 . 5 . ")
     assert also["look-ahead"] == "peeking" and also["Set up"] == "install"
     assert {entry["title"]: entry.get("code") for entry in entries}["A triangle"] == "torch.triu"
     assert entries[0]["weight"] > max(entry["weight"] for entry in entries[1:])
@@ -437,6 +443,104 @@ def test_the_page_of_a_term_joins_what_the_course_has(course):
     linked = terms.with_ways_to(glossary, [*made])
     assert linked.count("(terms/") == sum(len(page.entries) for page in terms.term_pages())
     assert linked.replace("](terms/", "").count("## ") == glossary.count("## ")
+
+
+# What is no arithmetic
+WITHOUT_A_FORMULA = {"byte-pair-encoding", "reward-hacking"}
+
+
+def test_every_term_has_a_formula_whose_letters_are_explained_and_code():
+    assert {page.name for page in terms.term_pages() if not page.formula} == WITHOUT_A_FORMULA
+    for page in terms.term_pages():
+        assert bool(page.where) == bool(page.formula) and "$$" not in page.formula, page.name
+        assert not page.where or page.where.endswith(".") and "\n" not in page.where, page.name
+
+
+@pytest.mark.parametrize("page", terms.term_pages(), ids=lambda page: page.name)
+def test_the_code_of_a_term_runs_by_itself_and_prints_what_the_page_shows(page):
+    lines = [line for line in page.code.splitlines() if line.strip()]
+    assert 2 <= len(lines) <= 8 and max(map(len, lines)) <= 76
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(page.code, page.name, "exec"), {"__name__": page.name})
+    assert printed.getvalue() == page.prints != ""
+
+
+def statements(code: str) -> list[str]:
+    """The statements of code in their order, as Python writes them: of a block, its head."""
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)]
+    return [ast.unparse(node).split("\n")[0] for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))]
+
+
+def solution_bodies() -> list[list[str]]:
+    """The statements of every solution that is a function's body or a part of one."""
+    bodies = []
+    for one in sources():
+        text = one.script.read_text(encoding="utf-8")
+        for body in re.findall(r"### BEGIN SOLUTION\n(.*?)### (?:STUDENT GETS|END SOLUTION)", text, re.DOTALL):
+            if body.startswith(" "):
+                bodies.append(statements("def f():\n" + textwrap.indent(textwrap.dedent(body), " "))[1:])
+    return bodies
+
+
+def runs(lines: list[str], length: int) -> set[tuple[str, ...]]:
+    """All runs of so many consecutive lines."""
+    return {tuple(lines[start : start + length]) for start in range(len(lines) - length + 1)}
+
+
+def value(statement: str) -> str:
+    """What a statement computes, whether it is returned, printed or given a name."""
+    return re.sub(r"^return |^\w+ = |^print\((.*)\)$", r"\1", statement)
+
+
+def shared(code: str, body: list[str]) -> set[tuple[str, ...]]:
+    """Three statements of a solution in a row, or all of a shorter one, that stand in this code too."""
+    length = min(3, len(body))
+    return runs([value(line) for line in statements(code)], length) & runs([value(line) for line in body], length)
+
+
+def test_no_code_of_a_term_holds_the_solution_of_an_exercise():
+    bodies = solution_bodies()
+    assert len(bodies) > 100
+    assert [
+        (page.name, found) for page in terms.term_pages() for body in bodies if (found := shared(page.code, body))
+    ] == []
+
+
+def test_a_solution_in_the_code_of_a_term_is_seen():
+    body = ["shifted = x - x.amax()", "powers = shifted.exp()", "return powers / powers.sum()"]
+    assert shared(
+        "import torch\nshifted = x - x.amax()  # stable\npowers = shifted.exp()\nprint(powers / powers.sum())", body
+    )
+    assert not shared("powers = x.exp()\nprint(powers / powers.sum())", body)
+    assert shared("y = x @ x.transpose(1, 2)", ["return x @ x.transpose(1, 2)"])
+
+
+def test_a_page_of_a_term_shows_formula_code_and_what_it_prints(course):
+    lessons, figures = course
+    glossary = build.pages_for_site((ROOT / "site" / "glossary.md").read_text(encoding="utf-8"))
+    made = terms.pages(lessons, figures, glossary)
+    for page in terms.term_pages():
+        text = made[f"terms/{page.name}"]
+        assert f"## In {page.language}\n\n```python\n{page.code.strip()}\n```" in text
+        assert (f"$$\n{page.formula}\n$$" in text) == bool(page.formula)
+        assert page.prints in html.unescape(text)
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [("KV cache", ""), ("Attention (AKV)", " Also called KV cache."), ("Key: KV", " Also called KV cache, AKV.")],
+)
+def test_other_names_that_a_title_has_already_are_left_out(title, shown):
+    page = terms.TermPage("x", title, ())
+    names = "KV cache" if title == "KV cache" else "KV cache, AKV"
+    assert terms.definition(f"Kept. Also called {names}. See it.", page) == f"Kept.{shown} See it."
+
+
+def test_what_an_exercise_asks_stands_alone(course):
+    asks = {name: said for one in course[0] for name, said in one.asks.items()}
+    assert set(course_index.standing_alone()) <= set(asks)
+    needy = re.compile(r"\b(this (number|loss)|that encoder|the formula|exercise \d computes|code like this|^Fix it)\b")
+    assert {name: said for name, said in asks.items() if needy.search(said)} == {}
 
 
 def test_a_page_of_a_term_needs_its_lesson_only(masking):

@@ -6,7 +6,9 @@ its exercises, and its mistakes.toml lists the mistakes that the check knows.
 
 from __future__ import annotations
 
+import functools
 import re
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +18,7 @@ from docutils.nodes import make_id
 
 from helpers.authoring.build.lesson_source import Source
 from helpers.authoring.build.mistakes import Mistake
+from helpers.course import ROOT
 from helpers.exercises import Exercise, UnknownLesson, load_lesson
 from helpers.student.lessons import LINKED, LessonSummary, from_notebook, plan
 
@@ -85,8 +88,11 @@ class SiteLesson(LessonSummary):
 
     @cached_property
     def asks(self) -> dict[str, str]:
-        """What each exercise asks for, as Markdown: the first sentence of its card, or two where that is short."""
-        return {name: first_sentence(text) for name, text in CARD.findall(self.text)}
+        """What each exercise asks for, as Markdown: the first sentence of its card, or two where that is short.
+
+        Where these need the text above the card, site/asks.toml has a sentence that stands alone.
+        """
+        return {name: standing_alone().get(name) or first_sentence(text) for name, text in CARD.findall(self.text)}
 
     @cached_property
     def code_in(self) -> dict[str, str]:
@@ -107,6 +113,12 @@ class SiteLesson(LessonSummary):
             if mistake.exercise in order:
                 mistakes.setdefault((mistake.exercise, mistake.title), mistake)
         return sorted(mistakes.values(), key=lambda mistake: order.index(mistake.exercise))
+
+
+@functools.cache
+def standing_alone() -> dict[str, str]:
+    """What site/asks.toml has: sentences by the names of exercises."""
+    return tomllib.loads((ROOT / "site" / "asks.toml").read_text(encoding="utf-8"))
 
 
 def read_lessons(solutions: Path) -> list[SiteLesson]:

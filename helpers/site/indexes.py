@@ -189,12 +189,15 @@ class Entry:
     """The code in its text."""
     last: bool = False
     """It comes after all others, and needs all of the words."""
+    term: int = 0
+    """For the page of a term: how many of its names, the title first, are the term's own. For these it comes first."""
 
     def as_json(self, order: int) -> dict[str, object]:
         """The same for finder.js."""
         entry = {"title": self.title, "at": self.address, "says": self.says, "weight": self.weight}
         entry |= {"also": " . ".join(filter(None, self.also)), "order": order}
-        return entry | ({"code": self.code} if self.code else {}) | ({"last": True} if self.last else {})
+        more = {"code": self.code, "last": self.last, "term": self.term}
+        return entry | {name: value for name, value in more.items() if value}
 
 
 def subjects(
@@ -229,7 +232,8 @@ def _of_lessons(
 ) -> Iterator[Entry]:
     for lesson in lessons:
         explained = [name for term in terms if term.lesson == lesson.number for name in (term.name, *term.aliases)]
-        also = (lesson.subtitle, lesson.line, *explained, *other_words.get(lesson.name, "").split(", "))
+        number = (f"lesson {lesson.number}", str(lesson.number))
+        also = (*number, lesson.subtitle, lesson.line, *explained, *other_words.get(lesson.name, "").split(", "))
         says = f"Lesson {lesson.number}. {lesson.line or lesson.subtitle}"
         yield Entry(lesson.title, lesson.page, says, 3.0, also)
 
@@ -237,8 +241,9 @@ def _of_lessons(
 def _of_terms(lessons: Sequence[SiteLesson], terms: Sequence[Term], pages: Sequence[TermPage]) -> Iterator[Entry]:
     for page in pages:
         names = [name for term in page.entries for name in (term.name, *term.aliases)]
-        says = "What it is, a figure, exercises, and what people get wrong"
-        yield Entry(page.title, page.address, says, 3.0, (*names, *page.search.split(", ")))
+        own = 2 + len(page.entries[0].aliases)
+        says = "What it is, the formula, code, exercises, and what people get wrong"
+        yield Entry(page.title, page.address, says, 3.0, (*names, *page.search.split(", ")), term=own)
     titles = {lesson.number: lesson.title for lesson in lessons}
     on_a_page = {page.explains[0] for page in pages}
     for term in terms:

@@ -1,4 +1,4 @@
-"""Pages that answer a search for one term: definition, figure, player, exercises, their mistakes, published bugs.
+"""Pages that answer a search for one term: definition, formula, code, figure, player, exercises, mistakes, bugs.
 
 site/terms.toml names the pages and says what nothing else does; all the rest is joined here from the glossary, the
 lessons and site/bugs.toml.
@@ -26,6 +26,7 @@ from helpers.site.course_index import SiteLesson, anchor
 from helpers.site.indexes import LessonFigure, PublishedBug, published_bugs, with_code
 from helpers.site.reader_notebook import in_page, links_for_site
 
+ALSO_CALLED = re.compile(r"\s*Also called ([^.]+)\.")
 ENTRY = re.compile(r"^## (.+)\n+((?:(?!## ).*\n?)+)", re.MULTILINE)  # of the glossary
 
 
@@ -46,11 +47,29 @@ class TermPage:
     """Reports, "owner/name#number"."""
     search: str = ""
     """Other words that readers may search for, with commas."""
+    formula: str = ""
+    """TeX, with the letters of the notation."""
+    where: str = ""
+    """A sentence about the letters that the definition does not introduce."""
+    code: str = ""
+    """A few lines that show the term at work; no solution of an exercise."""
+    prints: str = ""
+    """What they print."""
 
     @property
     def address(self) -> str:
         """Its address, from the site's first page."""
         return f"terms/{self.name}.html"
+
+    @property
+    def language(self) -> str:
+        """What the code is written with."""
+        return "PyTorch" if "torch" in self.code else "Python"
+
+    @property
+    def in_title(self) -> set[str]:
+        """The names that its title says, in small letters: two in "Byte-pair encoding (BPE)"."""
+        return {self.title.lower()} | {name.strip().lower() for name in re.split(r"[(:)]", self.title)}
 
     @property
     def entries(self) -> list[Term]:
@@ -131,7 +150,7 @@ def one_page(
     return render(
         "term.md.j2",
         page=page,
-        definitions=[(term.name, Markup(from_a_folder(said[term.anchor]))) for term in page.entries],
+        definitions=[(term.name, Markup(definition(said[term.anchor], page))) for term in page.entries],
         figure=drawn(page.figure, lessons, figures) if page.figure else None,
         player=Markup(still(page.player)) if page.player in SCRIPTS else None,
         asked=asked,
@@ -141,6 +160,16 @@ def one_page(
         with_code=with_code,
         slug=slug,
     )
+
+
+def definition(said: str, page: TermPage) -> str:
+    """The glossary's words on this page, where other names that its title says already are left out."""
+
+    def others(match: re.Match[str]) -> str:
+        names = [name for name in " ".join(match[1].split()).split(", ") if name.lower() not in page.in_title]
+        return f" Also called {', '.join(names)}." if names else ""
+
+    return from_a_folder(ALSO_CALLED.sub(others, said))
 
 
 def drawn(

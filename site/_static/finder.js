@@ -5,58 +5,118 @@
 
 (() => {
   const SMALL = new Set(
-    "a an and are as at by do does explain explained for from how i in is it its me of on or over that the this to use what when which why with work works".split(" "),
+    "a an and are as at between by difference do does explain explained for from how i in is it its me of on only or over that the this to use versus vs what when which why with work works".split(" "),
   );
+  const RARE = 0.1; // of all entries: a word that more of them hold says too little by itself
 
   const plain = (text) => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
   const stem = (word) => (word.length > 4 ? word.replace(/(izations?|izers?|ings?|ions?|ed|ers?|es|e|s)$/, "") : word.replace(/([^s])s$/, "$1"));
-  const wholeWords = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean);
-  const words = (text) => wholeWords(text).map(stem);
+  const allWords = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean);
+  const words = (text) => allWords(text).map(stem);
+  const asking = (cut, text) => {
+    const every = cut(text), some = every.filter((word) => !SMALL.has(word));
+    return (some.length ? some : every).join(" ");
+  };
 
-  const names = (entry, cut) => [entry.title, ...(entry.also ?? "").split(" . ")].map((name) => cut(name).join(" "));
+  const otherNames = (entry) => (entry.also ?? "").split(" . ").filter(Boolean);
+  const names = (entry, cut) => [entry.title, ...otherNames(entry)].map((name) => asking(cut, name));
 
   /* How much of a word some text holds: 1 for the word as it is written, less for another form of it, and least for a
      longer word that begins with it. */
   const reader = (text) => {
-    const [asWritten, stems] = [new Set(wholeWords(text)), new Set(words(text))];
+    const [asWritten, stems] = [new Set(allWords(text)), new Set(words(text))];
     const begins = (word) => word.length > 3 && [...stems].some((other) => other.startsWith(word));
     return { size: stems.size, held: (word) => (asWritten.has(word) ? 1 : stems.has(stem(word)) ? 0.9 : begins(stem(word)) ? 0.5 : 0) };
   };
 
-  /* How well an entry answers, 0 where it holds less than half of the words. A whole phrase and a whole title count
-     most, and more as they are written than by their stems; each word that is missing lowers the rest by far, and the
-     names in an entry's code count half. A mistake needs all of the words. */
-  function score(entry, phrase, written) {
-    const wanted = wholeWords(written).filter((word) => !SMALL.has(word));
-    if (!wanted.length) return 0;
-    const title = reader(entry.title);
-    const all = reader(`${entry.title} . ${entry.also ?? ""}`);
-    const code = reader(entry.code ?? "");
-    const sum = (held) => wanted.reduce((total, word) => total + held(word), 0);
-    const part = sum((word) => Math.max(all.held(word), code.held(word) / 2)) / wanted.length;
-    if (part < (entry.last ? 0.9 : 0.5)) return 0;
-    const share = sum(title.held) / Math.max(wanted.length, title.size);
-    const stems = names(entry, words);
-    const whole = stems[0] === phrase ? 2 : stems.includes(phrase) ? 1 : ` ${stems.join(" . ")} `.includes(` ${phrase} `) ? 0.5 : 0;
-    const exact = names(entry, wholeWords).includes(written) ? 2 : 0;
-    return entry.weight * part ** 4 * (0.4 + share + whole + exact);
+  const readers = new WeakMap(); // of entries: search reads each once
+  const read = (entry) => {
+    if (!readers.has(entry)) {
+      readers.set(entry, {
+        title: reader(entry.title),
+        all: reader(`${entry.title} . ${entry.also ?? ""}`),
+        code: reader(entry.code ?? ""),
+        stems: names(entry, words),
+        written: names(entry, allWords),
+      });
+    }
+    return readers.get(entry);
+  };
+
+  /* How much of a word an entry holds; the names in its code count half. */
+  const held = (entry, word) => Math.max(read(entry).all.held(word), read(entry).code.held(word) / 2);
+
+  /* A question as it is written and by its stems, without small words. */
+  const ask = (question) => {
+    const written = asking(allWords, question);
+    return { written, phrase: asking(words, question), wanted: written.split(" ").filter((word) => word && !SMALL.has(word)) };
+  };
+
+  /* Is a name of an entry what was asked for, word for word? The own names of a term's page count more than others. */
+  function exact(entry, written) {
+    const at = read(entry).written.indexOf(written);
+    return at < 0 ? 0 : at < (entry.term ?? 0) ? 3 : 2;
   }
 
-  /* The best entries for a question, one for each address: mistakes after all others, but for one that is asked for
-     by its whole title. */
-  window.findSubjects = (question, entries = window.SUBJECTS ?? [], most = 8) => {
-    const phrase = words(question).join(" ");
-    const written = wholeWords(question).join(" ");
+  /* Is this part of so many words an answer? More than half of them is, and of a single word half; a mistake needs all. */
+  const enough = (entry, part, count) => (entry.last ? part >= 0.9 : count > 1 ? part > 0.5 : part >= 0.5);
+
+  /* How well an entry answers, 0 where it holds too few of the words. A whole phrase and a whole title count most, and
+     more as they are written than by their stems; each word that is missing lowers the rest by far. */
+  function score(entry, { written, phrase, wanted }) {
+    if (!wanted.length) return 0;
+    const { title, stems } = read(entry);
+    const part = wanted.reduce((total, word) => total + held(entry, word), 0) / wanted.length;
+    if (!enough(entry, part, wanted.length)) return 0;
+    const share = wanted.reduce((total, word) => total + title.held(word), 0) / Math.max(wanted.length, title.size);
+    const whole = stems[0] === phrase ? 2 : stems.includes(phrase) ? 1 : ` ${stems.join(" . ")} `.includes(` ${phrase} `) ? 0.5 : 0;
+    return entry.weight * part ** 4 * (0.4 + share + whole + exact(entry, written));
+  }
+
+  /* Where no entry answers: how much it holds of the rare words, the rarest first. */
+  function nearness(entries, { wanted }) {
+    const rarity = new Map();
+    for (const word of wanted) {
+      const holders = entries.filter((entry) => held(entry, word) >= 0.5).length;
+      if (holders && holders <= RARE * entries.length) rarity.set(word, Math.log(entries.length / holders));
+    }
+    return (entry) => {
+      if (entry.last) return 0;
+      const sum = (ofWord) => [...rarity].reduce((total, [word, rare]) => total + rare * ofWord(word), 0);
+      const { title } = read(entry);
+      const points = sum((word) => held(entry, word)) + sum(title.held) / title.size;
+      return points * entry.weight * (entry.term ? 1.01 : 1);
+    };
+  }
+
+  /* The best entries by these points, one for each address: mistakes after all others, but for one that is asked for by
+     its whole title, small words and all. */
+  function ranked(entries, points, question) {
     const best = new Map();
+    const whole = words(question).join(" ");
     const better = (a, b) => a.last - b.last || b.points - a.points || a.order - b.order;
     for (const entry of entries) {
-      const points = score(entry, phrase, written);
-      if (!points) continue;
-      const found = { ...entry, points, last: Number(Boolean(entry.last) && words(entry.title).join(" ") !== phrase) };
+      const found = { ...entry, points: points(entry), last: Number(Boolean(entry.last) && words(entry.title).join(" ") !== whole) };
       const other = best.get(entry.at);
-      if (!other || better(found, other) < 0) best.set(entry.at, found);
+      if (found.points && (!other || better(found, other) < 0)) best.set(entry.at, found);
     }
-    return [...best.values()].sort(better).slice(0, most);
+    return [...best.values()].sort(better);
+  }
+
+  /* The best entries for a question; where none has more than half of the words, those that are `nearest`. */
+  window.findSubjects = (question, entries = window.SUBJECTS ?? [], most = 8) => {
+    const asked = ask(question);
+    const found = ranked(entries, (entry) => score(entry, asked), question);
+    if (found.length) return found.slice(0, most);
+    const near = ranked(entries, nearness(entries, asked), question);
+    return near.slice(0, most).map((entry) => ({ ...entry, nearest: true }));
+  };
+
+  /* The other name for which an entry is found, "" where its title or its line shows the words already. */
+  window.foundAs = (entry, question) => {
+    const { wanted } = ask(question);
+    const holds = (text) => wanted.some(reader(text).held);
+    return holds(`${entry.title} ${entry.says}`) ? "" : (otherNames(entry).find(holds) ?? "");
   };
 
   function show(question) {
@@ -76,13 +136,15 @@
     const box = document.createElement("section");
     box.id = "found-first";
     box.setAttribute("aria-label", "Best matches");
+    if (found[0].nearest) box.appendChild(document.createElement("p")).textContent = "Nothing has all of these words. Nearest:";
     const list = box.appendChild(document.createElement("ol"));
     for (const entry of found) {
       const item = list.appendChild(document.createElement("li"));
       const link = item.appendChild(document.createElement("a"));
       link.href = entry.at;
       link.textContent = entry.title;
-      item.appendChild(document.createElement("p")).textContent = entry.says;
+      const name = window.foundAs(entry, question);
+      item.appendChild(document.createElement("p")).textContent = name ? `${entry.says} (${name})` : entry.says;
     }
     place.before(box);
   }
