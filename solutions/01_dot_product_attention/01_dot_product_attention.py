@@ -228,9 +228,11 @@ print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all
 #
 # For words, a table of company takes the place of the ratings: how much more often two words occur near each other
 # in Python's reference manual than chance would predict (as a logarithm, and never below 0: *positive pointwise
-# mutual information*). Factorise this table, too. Each word gets two vectors, as if it were a viewer and a film, and
-# a first with a second approximates an entry of the table. We keep the first ones: words with similar rows have
-# similar first vectors. So the dot product of two first vectors says how alike the company of two words is.
+# mutual information*).
+#
+# Factorise this table, too. Each word gets two vectors, as if it were a viewer and a film, and a first with a second
+# approximates an entry of the table. We keep the first ones: words with similar rows have similar first vectors. So the
+# dot product of two first vectors says how alike the company of two words is.
 #
 # Each vector has e = 40 components and length 2. So every score is 4 cos θ: at most 4, a word's score with itself.
 

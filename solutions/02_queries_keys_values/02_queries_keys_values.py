@@ -727,7 +727,7 @@ check.prediction("second_rung", second_rung)
 # - **It can prefer a word that prefers it.** With one vector as query and key, no two words can. In one head of MiniLM,
 #   *bank* and *muddy* do, and in all three of our runs training found such a pair with two matrices.
 # - **What it hands over need not be what it is found by.** *Bank* found *muddy* by its key, and got *adjective*.
-# - **The language model predicts better** with three learned maps. Which of the three learned maps brings the gain was not tested.
+# - **The language model predicts better** with three learned maps. Which of them brings the gain was not tested.
 #
 # You can also write query and key matrices by hand, and find a mistake that leaves every shape correct.
 #

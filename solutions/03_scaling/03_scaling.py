@@ -542,8 +542,10 @@ check.prediction("four_starts", four_starts)
 # **With large matrices, a soft start was not enough.** The last two rows take one thing away each: rows that start just
 # as soft without the root end at 3.53 or above, and so do rows that start sharp with it. With the root and a soft
 # start, all runs end at 3.42 or below. The model without self-attention reached 3.53, too (lesson 1): these heads help
-# no more than none. A sharp start is not the whole cause, then. The root also stays after the start, and makes every
-# later change of a score smaller; how much that matters, we did not measure.
+# no more than none.
+#
+# A sharp start is not the whole cause, then. The root also stays after the start, and makes every later change of a
+# score smaller; how much that matters, we did not measure.
 
 # %% [markdown]
 # ## A head that was trained with the root needs it

@@ -50,8 +50,8 @@ check = start("04_multi_head")
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; v_j .$$
 #
-# The weights sum to 1, so more weight on the giver leaves less for the others. Suppose first that the row is
-# **fixed**, the same in every sentence: 0.4 on the first word, 0.2 on the last.
+# Suppose first that this row of weights is **fixed**, the same in every sentence: 0.4 on the first word, 0.2 on the
+# last.
 #
 # | sentence | sum, where *mary* and *susan* are their values |
 # |---|---|
@@ -59,19 +59,20 @@ check = start("04_multi_head")
 # | *susan gave roses to mary* | 0.4 *susan* + 0.2 *mary* + other words |
 #
 # The two sums differ. Can two linear layers, one for the giver and one for the receiver, read the names from them?
-# Each layer gives every name a score.
+# Each layer gives every name a score, and the largest is its answer:
 #
-# - The giver is easy. If each name adds its weight to its own score, and nothing to others, the giver has 0.4 and the
-#   receiver 0.2.
-# - The layer for the receiver reads the same sum. If each name adds its weight to its own score, the giver wins
-#   again. If each name subtracts its weight from its own score, the receiver beats the giver, but names that are not
-#   in the sentence beat both.
+# | a name's own score is | giver | receiver | a name that is absent |
+# |---|---|---|---|
+# | its weight | **0.4** | 0.2 | 0 |
+# | minus its weight | −0.4 | −0.2 | **0** |
 #
-# **One fixed row does not give both names** ([Measured further](../../site/further.md#lesson-4) has the proof). So
-# *gave* needs a second row, or a row that changes with the words.
+# The first layer finds the giver. The second prefers the receiver to the giver, but absent names beat both. Other
+# layers fail too: **one fixed row does not give both names** ([Measured
+# further](../../site/further.md#lesson-4) has the proof). So *gave* needs a second row, or a row that changes with the
+# words.
 
 # %% [markdown]
-# ## A head for every question
+# ## Several heads, each with its own row
 #
 # Let $h$ attention layers read the same sentence, each with its own three matrices of shape $(e, d)$. They are called
 # **[heads](../../site/glossary.md#head)**. From its queries $q^{(r)} = x\,W_q^{(r)}$, and from keys and values made
@@ -398,27 +399,32 @@ check.prediction("one_head_reads", one_head_reads)
 # the difference.
 #
 # **In six of ten runs, one head gets both names mostly right, as no model with one fixed row did. In the other four, it
-# gets fewer names right, givers and receivers together, than any of these.** Here is its row of *gave* in run 4, one of
-# the six, and in run 2, one of the four.
+# gets fewer names right, givers and receivers together, than any of these.** Here are the rows of *gave* of one head in
+# run 4, one of the six, and of three heads in run 2.
 
 # %%
-for run in (4, 2):
-    reader, _ = trained["one head"][run - 1]
+for name, h, run in (("one head", 1, 4), ("three heads", 3, 2)):
+    reader, _ = trained[name][run - 1]
     for sentence in ("mary gave roses to susan", "susan gave roses to mary"):
         words = sentence.split()
-        ids = torch.tensor([WORDS.index(word) for word in words], device=device())
-        x = reader.words(ids) + reader.positions.weight
-        q, k = reader.attention.to_queries(x), reader.attention.to_keys(x)
-        row = torch.softmax(q @ k.T / math.sqrt(24), dim=-1)[GAVE]
-        print(f"run {run}:", *(f"{word} {w:.2f}  " for word, w in zip(words, row)))
+        ids = torch.tensor([[WORDS.index(word) for word in words]], device=device())
+        x = reader.words(ids) + reader.positions.weight                # (1, 5, e)
+        q = finished_split(reader.attention.to_queries(x), h)          # (1, h, 5, d)
+        k = finished_split(reader.attention.to_keys(x), h)
+        rows = torch.softmax(q @ k.mT / math.sqrt(24 // h), dim=-1)[0, :, GAVE]
+        for row in rows:
+            print(f"{name}:", *(f"{word} {w:.2f}  " for word, w in zip(words, row)))
 
 # %% [markdown]
-# In run 4 the row changes with the words: *susan* has the larger weight, first or last. In run 2 the giver's weight
-# is 0.00 in both sentences, and the model can only guess the giver. After 3,000 steps, run 4 gets at least 98% for
-# both names, rounded; run 2 still guesses the giver ([Measured further](../../site/further.md#lesson-4)).
+# The row of the one head changes with the words: *susan* has the larger weight, first or last. So both sums hold
+# nearly the same amounts of *mary* and of *susan*. They differ in the position vectors, which the values contain, too:
+# the last place has 0.32 in one sentence and 0.22 in the other. One row can give both names by this detour, and
+# training finds it from some starts only: after 3,000 steps this run gets at least 98% for both names, rounded, and
+# run 2 of one head still guesses the giver ([Measured further](../../site/further.md#lesson-4)).
 #
-# Three heads get 99% or more, rounded, from every start, with the same total width of values and as many parameters as
-# one head. What differs is the number of rows, and the width of query, key and value that each has.
+# Of the three heads, one looks at the thing, one at the receiver, and one at the giver or at *gave*. Three heads get
+# 99% or more, rounded, from every start. Parameters and total width are those of one head; there are three rows, each
+# from narrower queries and keys.
 
 # %% [markdown]
 # ## A wrong merge raises no error
@@ -613,6 +619,9 @@ plt.show()
 # model's position vectors are left out until lesson 6.
 #
 # </div>
+#
+# **Three heads read one sentence in three ways.** In head 2 nearly every word looks at *bank*. In head 4 *bank* looks
+# at *muddy*, as in head 7 of lesson 2. In head 8 most words look at themselves, and each *the* at both.
 
 # %% [markdown]
 # ## Your model so far
@@ -646,8 +655,8 @@ ladder.show()
 #
 # **Is one row of weights enough for three questions?** A row that is the same in every sentence is not: it does not
 # give both names. One head, whose row can change with the words, got both mostly right in six of our ten runs of 300
-# steps. In four it got fewer names right than every fixed row, and in every run its worse name was at 90% or lower,
-# rounded. Three heads, with as many parameters, answered nearly every question from every start.
+# steps. In the other four it got fewer names right than any model with one fixed row, and in every run its worse name
+# was at 90% or lower, rounded. Three heads, with as many parameters, answered nearly every question from every start.
 #
 # You can write multi-head attention without a loop, and a test that catches a wrong merge where the score does not.
 #

@@ -79,9 +79,12 @@ print("test reviews that are also training reviews:", len({*train.texts} & {*tes
 # %% [markdown]
 # Three rules say which of two opinions counts. After *but* or *yet*, the second half wins. A clause with *although* or
 # *even if* never counts. Of two sentences that disagree, the second wins: look for *Still*, *All the same* or *And
-# yet*. The other cues usually reverse an opinion. A review without a cue can hold two opinions, too: *The critics say
-# good, and I say weak.* Some sentences, such as *The cinema was full*, are fillers. No test review is among the
-# training reviews, so memorising whole reviews is not enough.
+# yet*. The other cues usually reverse an opinion. Even without a cue, a review can hold two: *The critics say good, and
+# I say weak.* Some sentences, such as *The cinema was full*, are fillers. No test review is among the training
+# reviews, so memorising whole reviews is not enough.
+#
+# How far does counting get? To find out, turn the words into numbers. Then comes a baseline, which the transformer must
+# beat.
 #
 # ## From words to numbers
 #
@@ -209,7 +212,7 @@ print(mask.long())
 #
 # ## What counting words can do
 #
-# Begin with the simplest model that might work; the transformer must beat it. A **[bag of
+# The baseline is the simplest model that might work. A **[bag of
 # words](../../site/glossary.md#bag-of-words)** describes a text by a vector of n counts: how often each entry of the
 # vocabulary occurs in it. The order of the words is lost. A linear map turns the counts into c
 # **[logits](../../site/glossary.md#logits)**, one for each class, and a softmax turns the logits into probabilities.
@@ -294,7 +297,7 @@ for label, name in enumerate(("negative", "positive")):
     print(f"other, {name}: {praise:.2f} words of praise and {blame:.2f} of blame each")
 
 # %% [markdown]
-# **On the other reviews, adding up one weight per word is worth nothing.** Among them, negative reviews praise as often
+# **On the other reviews, these weights are worth nothing.** Among them, negative reviews praise as often
 # as positive ones do, and what *not* and *but* do depends on the words around them. A transformer has what is missing:
 # positions, and attention, through which *not* and *dull* can interact.
 #
@@ -680,8 +683,8 @@ for step, ordered, other in looks:
 #
 # </div>
 #
-# **In this run the model learns to use the order only after step 300.** Until then, order gains it at most three
-# points; where the curves part, it uses the order. In order, accuracy climbs to 98 %. In a random order, the model
+# **In this run the model learns to use the order mostly after step 300.** Until then, order is worth at most three
+# points. In order, accuracy climbs to 98 %. In a random order, the model
 # never does much better than the bag of words.
 
 # %%
@@ -787,8 +790,9 @@ print("the verdict turns without:", ", ".join(turning) or "no single word")
 #
 # </div>
 #
-# In our review, only hiding *not* turns the verdict; without *but* or *weak* it is the same. Can you write a review
-# whose verdict turns on *but*, or fool the model with words that it does know?
+# In our review, only hiding *not* turns the verdict. Without *weak*, though, nothing is left for *not* to turn, and the
+# verdict is the same: here *not* alone speaks for *positive*. Is that reading? Can you write a review whose verdict
+# turns on *but*, or fool the model with words that it does know?
 #
 # ## Real reviews
 #
@@ -839,10 +843,11 @@ for look in run["curve"][3::5]:
 check.prediction("who_wins_imdb", who_wins_imdb)
 
 # %% [markdown]
-# **Counting wins**, by nearly two points on the test reviews, in this one run. On the validation reviews the two are
-# level. After step 996, the transformer's validation accuracy is never higher again. A wrong answer costs at least log
-# 2, so a mean training loss of 0.05 allows at most 7 % mistakes in training. On the validation reviews it makes 11 %:
-# it fits the training reviews better than new ones. This is **[overfitting](../../site/glossary.md#overfitting)**.
+# **Counting wins**, by nearly two points on the test reviews, in this one run. From step 996 to the end the
+# transformer's training loss falls to a quarter, and its validation accuracy does not rise: this is
+# **[overfitting](../../site/glossary.md#overfitting)**. It does not explain the defeat. On the validation reviews the
+# two are level; from there to the test reviews the transformer loses three points, and the bag of words one. Why, we
+# did not find out.
 #
 # Here is the review of the first lines. It is one that the transformer got wrong; would counting have got it right?
 
@@ -857,7 +862,7 @@ print(f"label: {'positive' if sample['label'] else 'negative'}; probability of p
 # %% [markdown]
 # Counting is right, by a narrow margin, and without reading: any order of these words gets the same verdict.
 #
-# **Is this review positive?** Where other words turn an opinion, counting fails, and your model reads. In real reviews
+# **Is this review positive?** Where one word can reverse another, counting fails, and your model reads. In real reviews
 # the words alone settle almost nine in ten, and our transformer, trained once on 22,500 reviews, got no more of them
 # right. With **pretraining**, where a transformer has been trained on a great deal of other text before it sees its
 # first review, the comparison [comes out differently](../../site/further.md#lesson-14).
@@ -873,8 +878,8 @@ print(f"label: {'positive' if sample['label'] else 'negative'}; probability of p
 # how much is this worth?</summary>
 #
 # Without positions only the counts of the words are left. Logistic regression adds up one weight for each word.
-# Attention can also notice that *not* and *dull* occur **together**. In the three recorded runs this is worth two
-# points at most.
+# Attention can also notice that *not* and *dull* occur **together**. In the three recorded runs a model without
+# positions gains two points at most.
 #
 # </details>
 #

@@ -17,7 +17,7 @@
 # The words *if not* were given; one program, run in a cell below, wrote the rest of both texts. Each time it opened
 # another folder of four files: two say how to cut a text into tokens, one says how large the model is, and one holds
 # the weights. None of them is a program. **What do you have to write so that such a folder continues a text, how do
-# you know that you have written it right, and how do you write it faster without changing a token?**
+# you know that you have written it right, and how do you make it faster without changing a token?**
 #
 # You write this program, compare it with another one, and make it faster. Then you look, in a finished copy of it, for
 # heads that the model needs.
@@ -90,7 +90,8 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
     print(f"{name:>22} = {settings[name]}")
 
 # %% [markdown]
-# The first five are our n, t_max, e, h and depth. The diagram shows where each weight is used:
+# The first five are our n, t_max, e, h and depth. The diagram shows where each weight is used, with the sizes of the
+# smallest GPT-2:
 
 # %%
 plots.diagrams.gpt2_flow()
@@ -99,7 +100,7 @@ plots.diagrams.gpt2_flow()
 # <div class="figure-caption">
 #
 # **The orange table of tokens is used twice,** the second time for the logits, one for each possible next token. The
-# labels on the arrows are shapes. Of the table of positions the first t rows are added.
+# labels on the arrows are shapes. Only the first t rows of the table of positions are added.
 #
 # </div>
 #
@@ -118,8 +119,8 @@ plots.diagrams.gpt2_flow()
 #
 # The block is pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then
 # $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. Attention is that
-# of lesson 5, with one change: queries, keys and values come from **one** layer, (b, t, e) to (b, t, 3e), side by
-# side in this order. The layers are given; you write what happens between them.
+# of lesson 5, with biases. **One** layer makes queries, keys and values, (b, t, e) to (b, t, 3e), side by side in this
+# order. The layers are given; you write what happens between them.
 #
 # In the exercises do not call `finished_gpt2`, or another finished part that does the same (`FinishedBlock` in
 # `GPT2Block`).
@@ -592,8 +593,11 @@ check.prediction("dearest_error", dearest_error)
 #
 # **The comparison says where an error begins; the loss cannot.** With `unify` transposed in block 2 alone, the line
 # follows yours through block 1 and leaves it at block 2. The loss is 2.751. Positions from 1 are wrong from the
-# embeddings on, and have nearly the same loss, 2.767. A slightly worse model without an error could have it too.
-# (Without a mask the loss means nothing: each position but the last sees its answer.)
+# embeddings on, and have nearly the same loss, 2.767. A correct but weaker model could have this loss, too. (Without a
+# mask the loss means nothing: each position but the last sees its answer.)
+#
+# Without the final norm the loss is largest. The last sum of the residual stream is large, the logits grow with it,
+# and the model bets nearly everything on one token. A wrong bet then costs tens of nats.
 #
 # The error of exercise 4, all `unify` transposed, loads without complaint. Its loss is above ln n, the loss of a
 # guess.
@@ -808,7 +812,7 @@ else:
 # Your program agrees with another one. A finished one, which can switch heads off, looks inside: which heads does the
 # Python model need for copying?
 #
-# ## Copying needs at least two kinds of heads
+# ## In this model, copying needs a head that looks at the token before
 #
 # [Olsson et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html),
 # found one kind of head in many language models. An [induction head](../../site/glossary.md#induction-head), at the
@@ -929,13 +933,16 @@ for name, some in ((f"{len(copying)} of {len(others)} other heads, five draws", 
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# **Copying fails without the previous-token head, and without all nine induction heads.** On held-out code the first
-# puts 0.98 of its weight on the token before; the nine have at least ten times the induction score of even weights.
-# The losses on the second appearance rise above ln n. The strongest induction head alone is hardly missed.
+# Random tokens cannot be guessed, and the model is sure of wrong ones: its loss on the first appearance lies above ln
+# n. So watch the second appearance.
 #
-# **Without the previous-token head, copying fails, and the loss on the first appearance stays as it was.** Nine other
-# heads, each dispensable alone, do the opposite when switched off together: guessing gets much worse, and part of the
-# copying is left.
+# **Copying fails without the previous-token head, and without all nine induction heads.** On held-out code the
+# previous-token head puts 0.98 of its weight on the token before; the nine have at least ten times the induction score
+# of even weights. The losses on the second appearance rise above ln n. The strongest induction head alone is hardly
+# missed.
+#
+# **Without the previous-token head the loss on the first appearance stays as it was:** only copying is lost. With nine
+# other heads off (of those that neither copy nor stand in the table) both losses rise.
 #
 # **One more head is indispensable**, head 5 of block 0; without it ordinary code is predicted much worse too
 # ([Measured further](../../site/further.md#lesson-12)). So the table does not say what the previous-token head does,
@@ -951,7 +958,7 @@ check.prediction("switched_off_head", switched_off_head)
 # ## What you can do now
 #
 # **What do you have to write so that a folder continues a text, how do you know that you have written it right, and
-# how do you write it faster without changing a token?**
+# how do you make it faster without changing a token?**
 #
 # - **You write GPT-2 and a translation of the names;** the tokenizer of lesson 11 and `generate` of lesson 9 do the
 #   rest. Two folders then continue the same two words, one like a novel and one like Python.

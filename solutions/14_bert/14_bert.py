@@ -59,10 +59,10 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Read both ways, the next word is only copied
 #
-# Lesson 9's task is to predict the next token; its tokens here are words or parts of words. One block of lesson 7
-# learns this task twice. *Both ways*, every position looks at all positions. *Left only*, lesson 5's causal mask
-# hides what comes later. Initial weights, texts and their order are the same. The texts are lesson 8's generated film
-# reviews, those of at most 24 tokens; then random tokens, which no model can predict without seeing them.
+# Without a causal mask, lesson 5's model learned to copy the next token, even from noise. Here is what that costs. One
+# block of lesson 7 learns lesson 9's task, to predict the next token, twice. *Both ways*, every position looks at all
+# positions. *Left only*, the causal mask hides what comes later. Initial weights, texts and their order are the same.
+# The texts are lesson 8's generated film reviews, those of at most 24 tokens; tokens are words or parts of words.
 
 # %%
 (texts, _), (test_texts, _) = reviews()
@@ -130,47 +130,17 @@ def train(task, direction, data, depth, steps, rate, batch=64, watch=lambda *now
     losses = fit([*model.parameters(), *head.parameters()], loss_at, steps, rate, direction)
     return model.eval(), head.eval(), losses
 
+# %% [markdown]
+# Test both as they would write, with everything to the right hidden:
+
 # %%
-chance, special = torch.Generator().manual_seed(1), 5    # ids 0 to 4 are not words
-random = torch.randint(special, len(vocabulary), (20_000, 12), generator=chance)
-tried = {(name, direction): train(next_word, direction, data, depth=1, steps=150, rate=1e-2)
-         for name, data in (("reviews", all_ids), ("random tokens", random))
+tried = {direction: train(next_word, direction, all_ids, depth=1, steps=150, rate=1e-2)
          for direction in ("both ways", "left only")}
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of loss against training step. On reviews, both ways falls to almost zero and left only levels off at about one nat. On random tokens, both ways falls to almost zero, too, and left only stays at the dotted line, log 203."}}
-lowest = math.log(len(vocabulary) - special)
-figure, axes = plt.subplots(1, 2, figsize=(6, 3.1), sharey=True)
-for ax, name in zip(axes, ("reviews", "random tokens")):
-    marks = {f"log {len(vocabulary) - special}": lowest} if name == "random tokens" else None
-    plots.loss_curve({direction: tried[name, direction][2]
-                      for direction in ("both ways", "left only")}, title=name,
-                     ylabel="loss (nats)" if name == "reviews" else "",
-                     landmarks=marks, ax=ax)
-axes[1].get_legend().remove()
-figure.suptitle("Both ways, the loss vanishes even on random tokens")
-plt.show()
-for (name, direction), (_, _, losses) in tried.items():
-    print(f"{name:>13}, {direction}: {sum(losses[-10:]) / 10:.3f} nats"
-          " over the last ten steps")
-print("random tokens: unless the next token is seen, the expected loss"
-      f" cannot be below log {len(vocabulary) - special} = {lowest:.3f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The loss of one block on the next word. Dotted: random tokens are drawn evenly from 203
-# pieces, so a model that cannot see the next token cannot have a lower expected loss.
-#
-# </div>
-#
-# Both ways, the loss falls to almost 0, on random tokens too. Has the model learned to predict? Test it as it would
-# write, with everything to the right hidden:
-
-# %%
 @torch.no_grad()
 def test_loss(trained, read):
     """Loss on test reviews of a model that was trained, and reads, in these directions."""
-    model, head, _ = tried["reviews", trained]
+    model, head, _ = tried[trained]
     ids, targets = next_word(test_ids, None)
     logits = head(model.hidden(ids, None, may_look(ids, read))[-1])
     return finished_bert.masked_loss(logits, targets).item()
@@ -185,94 +155,16 @@ print(f"a guess, evenly: log {len(vocabulary)} = {math.log(len(vocabulary)):.2f}
 # at position i + 1, where that token is. With everything to the right hidden, the loss is 4.46 nats, not far below an
 # even guess. Trained with the causal mask, where there is nothing to copy, it is 1.03.
 #
-# So either the causal mask stays, or the word to predict must be taken out of the *input*. BERT does the second. First,
-# what is a word of this input?
-
-# %% [markdown]
-# ## A word outside the vocabulary is cut into pieces
-#
-# BERT's vocabulary has 30,522 entries, learned by joining pairs, much as in lesson
-# [11](../11_tokens/11_tokens.ipynb) ([Schuster and Nakajima,
-# 2012](https://research.google/pubs/japanese-and-korean-voice-search/)). Any other word is cut into **WordPieces**:
-# first the longest entry that the word begins with, then the longest that the rest begins with, and so on. The
-# search is greedy: it never goes back. A piece inside a word is marked with `##`. If no piece fits the rest, the
-# *whole word* becomes `[UNK]`.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 1 · `wordpiece`** &nbsp; ★★☆ · 8 minutes · 3 points
-#
-# Return the pieces of one word as a list of strings. Return `["[UNK]"]` if at some point no piece fits the rest of
-# the word, or if the word has more than `limit` characters (characters, not bytes).
-#
-# <details><summary>Hint 1: one piece</summary>
-#
-# Let `start` be the index where the rest begins. Try every end, from the word's end down to `start + 1`; the first
-# piece found in the vocabulary is the longest. Put `##` before it unless `start` is 0.
-#
-# </details>
-# <details><summary>Hint 2: when nothing fits</summary>
-#
-# With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, and its rest "moved" with *##mov*. For the
-# rest "ed", neither *##ed* nor *##e* is in the vocabulary. The result is [UNK] alone, without *un* and *##mov*. A
-# loop that stays at "ed" without returning never ends.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "wordpiece", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def wordpiece(word, vocabulary, limit=100):
-    """The pieces of a word, each the longest that the vocabulary has, from the left.
-
-    word: a string, not empty. vocabulary: dict from piece to id. limit: the longest word
-    that is cut, in characters. Returns a list of strings.
-    """
-    ### BEGIN SOLUTION
-    if len(word) > limit:
-        return ["[UNK]"]
-    pieces, start = [], 0
-    while start < len(word):
-        mark = "##" if start > 0 else ""
-        for end in range(len(word), start, -1):
-            if mark + word[start:end] in vocabulary:
-                break
-        else:
-            return ["[UNK]"]
-        pieces.append(mark + word[start:end])
-        start = end
-    return pieces
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_wordpiece", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(wordpiece)
-
-# %% [markdown]
-# This lesson's vocabulary is simpler. It holds the characters of the reviews, their frequent words, and frequent
-# endings of words:
-
-# %%
-print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
-for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
-    print(f"{word:>9}: {' '.join(wordpiece(word, vocabulary))}")
-
-# %% [markdown]
-# BERT reads one text or two. `[CLS]` (*class*) comes first, and `[SEP]` (*separator*) ends each text. A
-# **segment**, 0 or 1, says which text a token belongs to. The finished tokenizer adds all three:
-
-# %%
-pair_ids, pair_segments = tokenizer.encode("the plot is dull", "it is funny")
-print(*(tokenizer.pieces_by_id[i] for i in pair_ids))
-print("segments:", *pair_segments)
-
-# %% [markdown]
-# BERT reads two texts for a second task, *next sentence prediction*, which this lesson leaves out.
+# Would it be enough to hide from each position only the one after it? With one block, yes. With two, no: in the first,
+# position i + 2 reads token i + 1; in the second, position i can read it from there. So either the causal mask stays,
+# or the word to predict must be taken out of the *input*. BERT does the second.
 
 # %% [markdown]
 # ## Hide words in the input, and ask for them
 #
-# In **masked language modelling** the model fills in a word from what stands on both sides of it. If only `[MASK]` were
-# ever asked for, it would be trained at `[MASK]` alone. So a word that is asked for is hidden in one of three ways:
+# In **masked language modelling** the model fills in a word from what stands on both sides of it. Later tasks contain
+# no `[MASK]`, and if only `[MASK]` were asked for, nothing would train the vectors at ordinary words. So a word that is
+# asked for is hidden in one of three ways:
 #
 # | of the chosen tokens | the model reads | and has to predict |
 # |---|---|---|
@@ -281,7 +173,8 @@ print("segments:", *pair_segments)
 # | 10 % stay as they are | the plot is `dull`, but the cast is good | *dull* |
 #
 # Of all tokens 15 % are chosen (section 3.1 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)). *All* of
-# these have to be predicted, and no others. The **targets** hold the true id where a token was chosen, and −100
+# these have to be predicted, and no others. (`[CLS]` and `[SEP]`, at the ends of a text, are explained below.) The
+# **targets** hold the true id where a token was chosen, and −100
 # everywhere else: PyTorch's cross-entropy ignores positions with this target.
 #
 # The function below runs, but its two lines between `targets` and `return` do something else.
@@ -289,7 +182,7 @@ print("segments:", *pair_segments)
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `corrupt`** &nbsp; fix · ★★★ · 9 minutes · 3.5 points
+# **Exercise 1 · `corrupt`** &nbsp; fix · ★★★ · 9 minutes · 3.5 points
 #
 # Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Draw each
 # token's fate independently, anew at every call, and only from the given generator: a generator with the same seed
@@ -369,7 +262,7 @@ plt.show()
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `masked_loss`** &nbsp; ★☆☆ · 4 minutes · 2 points
+# **Exercise 2 · `masked_loss`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
 # Return the mean cross-entropy, in nats, over the positions whose target is not −100. If there is no such position,
 # return 0, with a gradient of zeros. A target of 0 is an ordinary target.
@@ -403,6 +296,86 @@ def masked_loss(logits, targets):
 check(masked_loss)
 
 # %% [markdown]
+# ## A word outside the vocabulary is cut into pieces
+#
+# BERT's vocabulary has 30,522 entries, learned by joining pairs, much as in lesson
+# [11](../11_tokens/11_tokens.ipynb) ([Schuster and Nakajima,
+# 2012](https://research.google/pubs/japanese-and-korean-voice-search/)). Any other word is cut into **WordPieces**:
+# first the longest entry that the word begins with, then the longest that the rest begins with, and so on. The
+# search is greedy: it never goes back. A piece inside a word is marked with `##`. If no piece fits the rest, the
+# *whole word* becomes `[UNK]`.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 3 · `wordpiece`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Return the pieces of one word as a list of strings. Return `["[UNK]"]` if at some point no piece fits the rest of
+# the word, or if the word has more than `limit` characters (characters, not bytes).
+#
+# <details><summary>Hint 1: one piece</summary>
+#
+# Let `start` be the index where the rest begins. Try every end, from the word's end down to `start + 1`; the first
+# piece found in the vocabulary is the longest. Put `##` before it unless `start` is 0.
+#
+# </details>
+# <details><summary>Hint 2: when nothing fits</summary>
+#
+# With the pieces *un*, *##mov* and *##ing*, "unmoved" begins with *un*, and its rest "moved" with *##mov*. For the
+# rest "ed", neither *##ed* nor *##e* is in the vocabulary. The result is [UNK] alone, without *un* and *##mov*. A
+# loop that stays at "ed" without returning never ends.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "wordpiece", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def wordpiece(word, vocabulary, limit=100):
+    """The pieces of a word, each the longest that the vocabulary has, from the left.
+
+    word: a string, not empty. vocabulary: dict from piece to id. limit: the longest word
+    that is cut, in characters. Returns a list of strings.
+    """
+    ### BEGIN SOLUTION
+    if len(word) > limit:
+        return ["[UNK]"]
+    pieces, start = [], 0
+    while start < len(word):
+        mark = "##" if start > 0 else ""
+        for end in range(len(word), start, -1):
+            if mark + word[start:end] in vocabulary:
+                break
+        else:
+            return ["[UNK]"]
+        pieces.append(mark + word[start:end])
+        start = end
+    return pieces
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_wordpiece", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(wordpiece)
+
+# %% [markdown]
+# This lesson's vocabulary is simpler. It holds the characters of the reviews, their frequent words, and frequent
+# endings of words:
+
+# %%
+print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
+for word in ("boring", "bored", "films", "unmoving", "lovelier", "café"):
+    print(f"{word:>9}: {' '.join(wordpiece(word, vocabulary))}")
+
+# %% [markdown]
+# BERT reads one text or two. `[CLS]` (*class*) comes first, and `[SEP]` (*separator*) ends each text. A
+# **segment**, 0 or 1, says which text a token belongs to. The finished tokenizer adds all three:
+
+# %%
+pair_ids, pair_segments = tokenizer.encode("the plot is dull", "it is funny")
+print(*(tokenizer.pieces_by_id[i] for i in pair_ids))
+print("segments:", *pair_segments)
+
+# %% [markdown]
+# BERT reads two texts for a second task, *next sentence prediction*, which this lesson leaves out.
+
+# %% [markdown]
 # ## BERT stacks lesson 7's blocks without the causal mask
 #
 # BERT is an **encoder** and nothing else: each position looks at all positions, as in the encoder of [lesson
@@ -428,7 +401,7 @@ plots.diagrams.bert_flow()
 # - Post-norm blocks, biases in all layers, epsilon 10⁻¹² and the exact GELU, x Φ(x).
 # - Padding is hidden from all positions; the mask (b, t) is True at real tokens.
 # - The vector for the whole text is tanh(W h₀ + bias), where h₀ is the last vector of [CLS]. This layer is the
-#   **pooler**.
+#   **pooler**. Next sentence prediction trains it in the paper; in this lesson nothing does.
 
 # %% [markdown]
 # <div class="card">
@@ -593,7 +566,7 @@ check.prediction("closed_gap", closed_gap)
 # both ways does better at a later task, too. On SQuAD (where in a text is the answer?), F1, the overlap with the right
 # answer, is 87.9 % for this model and 77.8 % for a left-only one trained on the next word.
 #
-# Does yours help with a later task?
+# Does yours help with a later task? (Whether the left-only model would help as much was not tested.)
 
 # %% [markdown]
 # ## After hidden words, three labelled reviews find most words that judge
@@ -609,7 +582,8 @@ check.prediction("closed_gap", closed_gap)
 # $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
 #
 # with a small rank r. A starts at random numbers and B at 0, so the model begins unchanged; B can still learn, because
-# A is not 0. After training, W and the update are *merged* into one matrix, so the layer costs nothing extra.
+# A is not 0. After training, W and the update are *merged* into one matrix, so the layer costs nothing extra. Do more
+# trained weights help here?
 
 # %% [markdown]
 # <div class="card">
@@ -619,7 +593,7 @@ check.prediction("closed_gap", closed_gap)
 # Keep the given layer as `self.linear`, with its weight and its bias frozen; some layers have no bias. `self.A` (r,
 # n_in) and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` adds the update to
 # the weight, in `self.linear` or in a new layer, and returns an nn.Linear with the same outputs as your layer.
-# `unmerge()` subtracts the update from `self.linear` again; if its weight does not contain the update, `unmerge()`
+# `unmerge()` subtracts the update from `self.linear` again; without a merge before it, `unmerge()`
 # does nothing. Your layer's outputs stay the same after any number of calls of both. Gradients must flow to x, A and
 # B.
 #
@@ -762,15 +736,15 @@ print(f"largest change of a vector by LoRA: {(updated - before).abs().max():.1f}
 # <div class="figure-caption">
 #
 # **How to read it.** Words of 300 test reviews. **Found**: of the words that judge and are in none of the three
-# labelled reviews, the share that is flagged. **Precision**: of the flagged words, the judging words of the labelled
-# reviews aside, the share that judges. Lowest and highest of three runs, each with three other labelled reviews; they
-# share one model of hidden words.
+# labelled reviews, the share that is flagged. **Precision**: leave out the judging words of the labelled reviews; of
+# the other flagged words, the share that judges. Lowest and highest of three runs, each with three other labelled
+# reviews; they share one model of hidden words.
 #
 # </div>
 #
 # **What the model has learned decides, not how many weights are trained.** After hidden words, each way finds at least
 # 67 % of the new words that judge; from random weights, at most 21 %. Yet all of them label the three reviews without
-# an error. Here the frozen vectors hold the answer, so LoRA has little to add. On real film reviews, LoRA of a
+# an error. Here the frozen vectors hold the answer, and LoRA adds nothing. On real film reviews, LoRA of a
 # published model is ahead of its classifier alone ([Measured further](../../site/further.md#lesson-14)). Merging
 # changes the vectors by rounding only.
 #
@@ -1034,31 +1008,24 @@ check.prediction("closer_pair", closer_pair)
 #
 # - **Not the next word.** It is copied, even where nothing can be predicted.
 # - **Hidden words can be learned both ways,** and more are found than from the left (one run each). They teach a vector
-#   for each token: three labelled reviews are then enough to find most words that judge (three runs). From random
-#   weights they are not, however many weights are trained.
+#   for each token: three labelled reviews are then enough to find most words that judge, with many false flags (three
+#   runs). From random weights they are not, however many weights are trained.
 # - **Pairs teach a vector for a whole text.** On numerals it holds the order of the words, in each of four runs; the
 #   published model's hardly does.
 #
 # You can build BERT and load published weights, hide words for it, and write a low-rank update and a contrastive
 # loss.
 #
-# **Three questions to think about**
+# **Two questions to think about**
 #
-# <details><summary>1. Would it be enough to hide from each position only the one after it?</summary>
-#
-# With one block, yes: nothing that position i reads depends on token i + 1. With two, no. In the first block,
-# position i + 2 reads token i + 1; in the second, position i can read it from there. So a word has to be hidden in
-# the input.
-#
-# </details>
-# <details><summary>2. Why does a contrastive loss need large batches?</summary>
+# <details><summary>1. Why does a contrastive loss need large batches?</summary>
 #
 # The other texts of the batch are all that a partner has to be told apart from. In a small batch they are likely to
 # be so different that a rough vector is enough. all-MiniLM-L6-v2 was trained with batches of 1,024 pairs, says its
 # [card](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2).
 #
 # </details>
-# <details><summary>3. B starts at 0. Why not A as well?</summary>
+# <details><summary>2. B starts at 0. Why not A as well?</summary>
 #
 # The gradient for B is a matrix product with A as a factor, and that for A one with B. If both are 0, both gradients
 # are 0 and nothing ever changes. If B is 0 and A is random, B A is 0, so the model starts unchanged, but the first

@@ -160,8 +160,8 @@ print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 # %% [markdown]
 # ## The softmax can be added up tile by tile
 #
-# Nobody needs the attention weights themselves, only their product with the values. Could it be added up as the keys
-# arrive, a **tile** of them at a time?
+# A block needs only the product of the attention weights with the values, not the weights. Could it be added up as the
+# keys arrive, a **tile** of them at a time?
 #
 # The difficulty is the softmax. It subtracts the row's maximum, so that nothing overflows ([lesson
 # 3](../03_scaling/03_scaling.ipynb)), and divides by a sum over the whole row. Both are known only at the end. But both

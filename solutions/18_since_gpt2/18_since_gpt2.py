@@ -99,7 +99,7 @@ plots.diagrams.llama_block()
 #
 # **Exercise 1 · `RMSNorm`** &nbsp; fix · ★☆☆ · 5 minutes · 3 points
 #
-# Mend the class. Unless x is so small that ε matters, the mean square of the output (before the weight) is 1. The
+# Fix the class. Unless x is so small that ε matters, the mean square of the output (before the weight) is 1. The
 # norm is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
 # `finished_norm` here.
 #
@@ -152,8 +152,9 @@ check(RMSNorm)
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
-# σ is the sigmoid. With three matrices instead of two, the hidden layer shrinks to two thirds, to keep the number of
-# parameters: 3 · e · (8/3) e = 2 · e · 4e. The paper reports a better model and offers no explanation.
+# σ is the sigmoid. With three matrices instead of two, a hidden layer of two thirds keeps the number of parameters: 3 ·
+# e · (8/3) e = 2 · e · 4e. (Later models often take a wider one.) The paper reports a better model and offers no
+# explanation.
 
 # %% [markdown]
 # <div class="card">
@@ -206,9 +207,9 @@ check(SwiGLU)
 #
 # $$\omega_j = \theta^{-2j/d}, \qquad j = 0, \dots, d/2 - 1 .$$
 #
-# The **base** θ is read from a file of settings: lesson 6 took 10,000, and Llama 3 takes 500,000
-# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). No weight's shape depends on θ, so a wrong one raises no
-# error.
+# The **base** θ is read from a file of settings: lesson 6 took 10,000, and Llama 3 takes 500,000, for longer texts
+# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A larger base makes the slow pairs slower. No weight's shape
+# depends on θ, so a wrong one raises no error.
 
 # %% [markdown]
 # ## Heads that share keys and values need a smaller cache
@@ -236,9 +237,9 @@ plots.diagrams.grouped_queries()
 #
 # </div>
 #
-# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0.
-# `LayerCache` is lesson 12's: `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all
-# positions so far, (b, g, s, d); `past.length` is how many positions it holds.
+# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. A
+# `LayerCache` holds one block's part of lesson 12's cache: `past.append(k, v)` adds keys and values (b, g, t, d) and
+# returns those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds.
 
 # %% [markdown]
 # <div class="card">
@@ -536,7 +537,8 @@ print("Elizabeth was …", continued(its_model, Tokenizer.from_folder(its_folder
 # %% [markdown]
 # ## Six mistakes load without an error, and the text is a poor test
 #
-# Would you have noticed a mistake without the recorded logits? Here are six in the pocket Llama, one at a time.
+# Would you have noticed a mistake without the recorded logits? Here are six in the pocket Llama, one at a time. Which
+# of them would the text have shown you?
 
 # %%
 swap = {"gate": "up", "up": "gate"}
@@ -594,8 +596,9 @@ for case in cases:
 # **The logits show all six.** The right model agrees with `transformers` to rounding, and every mistake is farther
 # away. Compare in 32 bits: rounding the weights to bfloat16 moves the logits more than the wrong ε does.
 #
-# **The text is a poor test.** In the pocket model's one draw of sixteen tokens even the right text is odd. Only *gate
-# and up* reads plainly broken, and a wrong ε changes no word.
+# **The text is a poor test.** In the pocket model's one draw of sixteen tokens even the right text is odd. *Gate and
+# up* and *groups tiled* read broken, a wrong ε changes no word, and θ = 500,000 (the second text of this lesson's
+# opening) reads no worse.
 #
 # **The loss needs a number to compare with.** On the same words, θ = 500,000 costs less than 0.1 nats, and ε nothing
 # that two digits show.
@@ -605,9 +608,10 @@ for case in cases:
 #
 # A reference finds mistakes in code. It cannot find the next fault: `transformers` has it too.
 #
-# Rotary positions have no table that ends, so a Llama reads a text of any length. The pocket Llama was trained on
-# windows of 128 tokens. Now it reads sixteen such windows in one piece. As a control, it reads **the same words** in
-# sixteen separate windows.
+# Rotary positions have no table that ends, so a Llama reads a text of any length. In lesson 6 two of three rotary
+# models answered right in longer windows, in one small task. Does a language model hold, too? The pocket Llama was
+# trained on windows of 128 tokens. Now it reads sixteen such windows in one piece. As a control, it reads **the same
+# words** in sixteen separate windows.
 
 # %%
 pocket = load_llama(folder, device())
@@ -757,15 +761,16 @@ plt.show()
 #
 # </div>
 #
-# **Angles beyond the trained range cause most of the climb:** without them, most of it is gone. The number of keys was
-# the same in all three ways of reading in one piece, so keys alone do not make the climb. Position interpolation costs
-# much in the first window, and stretching by parts costs little: the fast pairs are better left alone.
+# **Angles beyond the trained range cause most of the climb:** without them, only a small part of it is left. The number
+# of keys was the same in all three ways of reading in one piece, so keys alone do not make the climb. Position
+# interpolation costs much in the first window, and stretching by parts costs little: the fast pairs are better left
+# alone.
 #
 # **By parts, every window is read worse than alone.** A gain was possible: half of the words were written with 64
 # tokens in view that come before their window. No gain came, here or in held-out chapters ([Measured
 # further](../../site/further.md#lesson-18)).
 #
-# ## A router that begins lopsided can stay so
+# ## Beyond the Llama: a router that begins lopsided can stay so
 #
 # Many newer models replace the Llama's network by a **mixture of experts** (MoE): N networks, and a **router** that
 # sends each token to k of them ([Shazeer et al., 2017](https://arxiv.org/abs/1701.06538)). The router is a linear

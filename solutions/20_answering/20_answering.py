@@ -572,14 +572,14 @@ check.prediction("all_right", all_right)
 # But answers are expensive to sample, so a batch often serves for several steps, while the model changes. Then the
 # **ratio** of a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
 # the place of log π. The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts, so that no token
-# gains from moving too far. With ε = 0.2:
+# gains from moving too far. With a small ε:
 #
 # | A | r | $rA$ | clipped | counts | what a step does |
 # |---|---|---|---|---|---|
-# | 1 | 0.5 | 0.5 | 0.8 | 0.5 | raises π |
-# | 1 | 1.5 | 1.5 | 1.2 | 1.2 | nothing: it has risen far enough |
-# | −1 | 1.5 | −1.5 | −1.2 | −1.5 | lowers π |
-# | −1 | 0.5 | −0.5 | −0.8 | −0.8 | nothing: it has fallen far enough |
+# | 1 | ½ | ½ | 1 − ε | ½ | raises π |
+# | 1 | 2 | 2 | 1 + ε | 1 + ε | nothing: π has risen far enough |
+# | −1 | 2 | −2 | −1 − ε | −2 | lowers π |
+# | −1 | ½ | −½ | ε − 1 | ε − 1 | nothing: π has fallen far enough |
 #
 # A second safeguard keeps the model near the reference. The **KL divergence** from it is the mean of log π/π_ref over
 # the model's own answers, and a **KL penalty** adds β times an estimate of it. A token's loss is then

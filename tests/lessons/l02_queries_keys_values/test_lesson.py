@@ -144,6 +144,15 @@ def test_predictions_are_true_of_what_the_lesson_prints(printed_text):
     assert SOURCE.lesson.prediction("second_rung").truth == "C"  # at least a tenth of a bit less
 
 
+def test_the_numbers_of_the_hints_to_sharpen_hold(solved):
+    weights = torch.softmax(torch.tensor([2.0, 1.0]), dim=0)
+    assert [round(w, 2) for w in weights.tolist()] == [0.73, 0.27]
+    for beta, expected in ((2, [0.88, 0.12]), (10_000, [1, 0])):
+        sharp = solved("sharpen")(torch.tensor([[2.0], [1.0]]), torch.tensor([1.0]), beta)
+        assert [round(w, 2) for w in sharp.tolist()] == expected
+    assert (weights**10_000).tolist() == [0, 0], "both underflow"
+
+
 def test_outcomes_that_the_lesson_tells_are_those_that_it_printed(printed_text):
     # the same keys, two sets of values: the word that is found, and its kind
     lines = re.findall(r"^ *(bank|muddy|reach|it): (\w+) ([.\d]+) +(\w+) ([.\d]+)", printed_text, re.MULTILINE)

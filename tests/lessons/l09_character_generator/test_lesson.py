@@ -361,7 +361,10 @@ def test_the_model_of_the_stored_lesson_lies_between_the_tables(printed_text):
     assert all(f"{float(tables[order]):.2f}" == f"{marks[f'order {order}']:.2f}" for order in "34")
     assert 0.005 < apart - sliding < 0.015 and abs(sliding - marks["order 3"]) < 0.02, "level with order 3"
     assert marks["order 4"] + 0.1 < sliding
-    kinds = numbers(printed_text, r"(?:read|times|more) +([\d,]+) bytes: table ([\d.]+), transformer ([\d.]+)$")
+    kinds = numbers(
+        printed_text,
+        r"^ *(?:never read|1 to 10 times|11 to 100|more) +([\d,]+) bytes: table ([\d.]+), transformer ([\d.]+)$",
+    )
     (_, *never), (few_bytes, *few), (many_bytes, *many), (_, *most) = kinds
     assert never[1] < never[0] - 0.2 and few[0] < few[1] - 0.3 and many[0] < many[1] - 0.15, "who is ahead"
     assert abs(most[0] - most[1]) < 0.05, "level"
@@ -578,9 +581,8 @@ def test_it_pays_to_read_more_and_not_to_look_farther(printed_text):
     assert max(bits[longer]) < min(bits[three]) and max(bits[f"{three}, twice the windows"]) < min(bits[longer])
     twice = sum(bits[f"{longer}, twice the windows"]) / 3
     assert f"{twice:.2f}" == "2.03"
-    rows = re.findall(r"^ *([\d.]+) times +([\d.]+)  ([\d, ]+?)  +(e = \d+)", printed_text, re.M)
-    assert [row[2] for row in rows] == ["0", "0, 1, 2", "0, 1, 2", "0, 1, 2, 3", "0, 1, 2, 3, 4"]
-    assert rows[-2:] == [("5.0", "2.17", "0, 1, 2, 3", "e = 64"), ("10.1", "2.03", "0, 1, 2, 3, 4", "e = 64")]
+    rows = re.findall(r"^ *([\d.]+) times +([\d.]+)  ([\d, ]+)$", printed_text, re.M)
+    assert rows == [("5.0", "2.17", "0, 1, 2, 3"), ("10.1", "2.03", "0, 1, 2, 3, 4")]
     assert [f"{sum(bits[name]) / 3:.2f}" for name in (three, f"{three}, twice the windows")] == ["2.31", "2.10"]
     skip_with_another_manual()
     train, held_out = (bytes(part.tolist()) for part in ladder.text())

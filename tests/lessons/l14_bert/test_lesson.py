@@ -37,14 +37,6 @@ def test_the_function_that_students_get_has_both_faults_and_the_solution_none():
 
 
 def test_read_both_ways_the_next_word_is_copied_and_read_left_only_it_is_predicted():
-    told = printed(SOURCE, "lowest = math.log")
-    lowest = float(re.search(r"cannot be below log 203 = ([\d.]+)", told)[1])
-    assert lowest == pytest.approx(math.log(203), abs=1e-3)
-    row = r"^ *([\w ]+), (both ways|left only): ([\d.]+) nats"
-    loss = {(name, way): float(nats) for name, way, nats in re.findall(row, told, re.M)}
-    assert loss["reviews", "both ways"] < 0.05 and loss["random tokens", "both ways"] < 0.05
-    assert loss["random tokens", "left only"] == pytest.approx(lowest, abs=0.05) and loss["reviews", "left only"] > 0.5
-
     told = printed(SOURCE, "def test_loss(")
     row = r"trained (both ways|left only), reads (both ways|left only): ([\d.]+) nats"
     tested = {(trained, read): float(nats) for trained, read, nats in re.findall(row, told)}

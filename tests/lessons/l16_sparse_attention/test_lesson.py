@@ -139,7 +139,9 @@ def test_what_each_model_forgets():
         kind: [float(share) for share in re.findall(r"\d\.\d\d", shares)]
         for kind, shares in re.findall(r"^ *(.+): (.+)$", text, flags=re.M)
     }
-    by_distance = {kind: shares[3:] for kind, shares in found.items()}
+    by_distance = {kind: shares[3:5] for kind, shares in found.items()}
+    old = {kind: shares[5] for kind, shares in found.items()}
+    assert old["state, no gate"] > 0.97 > old["state, gate"] > 0.8 and old["window"] < 0.2, "wrong, but an old value"
     found = {kind: shares[:3] for kind, shares in found.items()}
     assert all(len(shares) == 3 for shares in found.values())
     order = ("window", "state, no gate", "state, gate", "full")
