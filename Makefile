@@ -57,8 +57,9 @@ export JUPYTER_PREFER_ENV_PATH := 1
         assignment demo-class collect grade bench bench-grading look accept refuse feedback report export \
         restore-gradebook lock clean distclean .full .lesson .lesson-if-named .lab-lesson .panels-lesson .name .from .to .answer
 
+# A student's copy lists what works there: not what needs a full checkout, .full, and not its tests.
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /$(if $(FULL),, && !/^test:|: \.full/) { printf "make %-20s %s\n", $$1, $$2 }' Makefile
 
 ##### The environment
 
