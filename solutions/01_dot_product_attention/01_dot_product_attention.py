@@ -9,8 +9,8 @@
 #
 # *A weighted average that picks its own weights*
 #
-# In *the apple pie was sweet*, *apple* is a fruit; in *apple hired a new engineer*, a company. A table of word
-# vectors has one vector for both. **Can dot products give *apple* a vector that fits its sentence?**
+# In *the apple pie was sweet*, *apple* is a fruit; in *apple hired a new engineer*, a company. A table of word vectors
+# has one vector for both. **How can *apple* get a vector that fits its sentence, and what do dot products add?**
 #
 # In a transformer such as GPT-2, only self-attention passes information from one word to another. Its simplest
 # form, which you build here, replaces a word's vector with a weighted average of all vectors in the sentence. Its
@@ -47,8 +47,8 @@ check = start("01_dot_product_attention")
 #
 # **Self-attention moves *apple* to the side of its phrase.** At first the vector of *apple* is about as similar to
 # *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all vectors in the phrase:
-# mostly *apple*, and a little of every other word. The other words make both similarities smaller, but that with the
-# phrase's own meaning falls less.
+# mostly *apple*, and a little of every other word. Both similarities fall, but the one with the phrase's own meaning
+# falls less.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left, bars of the weights in two phrases: apple gets about two thirds, every other word less than a tenth. Right, a scatter plot: similarity to fruit, across, against similarity to microsoft. Before, apple is almost on the diagonal. After, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all similarities are smaller than before."}}
 axes = plt.figure(figsize=(7, 4.2)).subplot_mosaic(
@@ -568,9 +568,10 @@ for name, (side, itself) in zip(names, counts.tolist()):
 # as well as self-attention, which gives it more than half. How much that is follows from the length of the vectors,
 # as `ten_times` has shown.
 #
-# Among the other words, dot products hardly choose here: in the first figure each gets nearly the same. In the heat
-# map above they do: of the weight that *loop* does not keep, *terminates* gets two thirds. (Of a dozen words that we
-# tried, *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has *set*.)
+# Among the other words, dot products hardly choose here: in the first figure each gets nearly the same. In the heat map
+# above (other vectors, and longer ones) they do: of the weight that *loop* does not keep, *terminates* gets two thirds.
+# (Of a dozen words that we tried, *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has
+# *set*.)
 
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
@@ -699,8 +700,8 @@ for function in (self_attention, running_sum):
 # %% [markdown]
 # ## An average cannot leave the hull of its inputs
 #
-# How would you notice that your code is wrong? Draw its outputs: in two dimensions one sees where no average can
-# be.
+# How would you notice that your code is wrong? Draw its outputs: in two dimensions you can see the region that no
+# average reaches.
 
 # %% mystnb={"image": {"alt": "Eight points in the plane with their convex hull drawn. An arrow leads from each to its output, which lies inside the hull. The two points farthest from the origin move least; most of the others move towards longer vectors that point roughly the same way."}}
 points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(5)).to(device())
@@ -827,23 +828,23 @@ print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):
 #
 # **Your model scores no better than the same model without self-attention**, or than a table of which byte follows
 # which. So the mistake of exercise 6 has little to spoil: with it, one model trained to 3.58 bits per byte, against
-# 3.53 ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. Only beside
-# our three runs, all at 3.53, does it show this mistake.
+# 3.53 ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. That 3.58 is
+# worse than no attention, one sees only if that model was trained, too.
 
 # %% [markdown]
 # ## What you can do now
 #
-# **Can dot products give *apple* a vector that fits its sentence?** Yes. But in these phrases averaging does it, not
-# the choice among the other words: a fixed half on *apple* does as well.
+# **How can *apple* get a vector that fits its sentence, and what do dot products add?** By averaging. Dot products
+# decide how much of itself *apple* keeps; among the other words of these phrases they hardly choose.
 #
 # - **Self-attention let the phrase in and kept the word.** All sixteen outputs were on the side of their phrase and
-#   nearest to *apple*. So were those with half of the weight on *apple* and the rest shared equally.
+#   nearest to *apple*. Half of the weight on *apple*, the rest shared equally, did the same.
 # - **Dot products choose similar words, which need not be the ones that help.** *Loop* chose *terminates*, but *it*
 #   hardly looked at *bank*. In lesson 2 each word gets a separate vector that says what it looks for.
 # - **Order does not count, and there are no parameters.** Shuffled words got the same outputs, up to rounding;
 #   [lesson 6](../06_positions/06_positions.ipynb) adds positions. Training can only change the vectors that
 #   self-attention gets.
-# - **A picture showed that the code was wrong**, where no error and hardly the score did: some outputs were outside
+# - **A picture showed that the code was wrong**, where no error did, and the score hardly: some outputs were outside
 #   the hull of the inputs. Outside means wrong; inside does not mean right.
 #
 # **Two questions to think about**

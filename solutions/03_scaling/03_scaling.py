@@ -264,7 +264,7 @@ check.prediction("three_times_as_large", three_times_as_large)
 # longer.
 
 # %% [markdown]
-# ## A sharp row hardly learns
+# ## Can a sharp row be corrected?
 #
 # Why does sharpness matter? A row may start sharp by chance, with its weight on a wrong key. Could training not move
 # it?
@@ -403,9 +403,9 @@ check(softmax_backward)
 # proportion to the weight that the key already has.
 
 # %% [markdown]
-# ## In training, our model needs the root only with large matrices
+# ## Does a model whose rows start sharp end worse?
 #
-# **If a sharp row hardly learns, a model whose rows start sharp should end worse.** The test needs one number for
+# If a sharp row hardly learns, it should. The test needs one number for
 # how sharp a row is. [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
 #
 # $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
@@ -539,13 +539,15 @@ check.prediction("four_starts", four_starts)
 # anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a tenth
 # of a bit above each run with the root.
 #
-# **With large matrices, a soft start was not enough.** The last two rows take one thing away each: rows that start just
-# as soft without the root end at 3.53 or above, and so do rows that start sharp with it. With the root and a soft
-# start, all runs end at 3.42 or below. The model without self-attention reached 3.53, too (lesson 1): these heads help
-# no more than none.
+# Could we drop the root, and start with a query matrix √d times smaller? At the start every score is then the same as
+# with the root. **With large matrices, such a soft start was not enough.** The last two rows lack one thing each: rows
+# that start just as soft without the root end at 3.53 or above, and so do rows that start sharp with it. With the root
+# and a soft start, all runs end at 3.42 or below. The model without self-attention reached 3.53, too (lesson 1), so
+# the heads of the others are worth nothing.
 #
-# A sharp start is not the whole cause, then. The root also stays after the start, and makes every later change of a
-# score smaller; how much that matters, we did not measure.
+# A sharp start is not the whole cause, then. The two models that start soft have the same scores at first, and part
+# only in training: there the root makes a step of the query matrix move a score √d times less. Whether this is the
+# cause, we did not measure.
 
 # %% [markdown]
 # ## A head that was trained with the root needs it
@@ -574,7 +576,8 @@ for name, rows in maps.items():
 #
 # </div>
 #
-# With the root, *bank* still looks most at *muddy*, but its output is now an average of many words.
+# With the root, *bank* still looks most at *muddy*, but its output is now an average of many words. The left map tells
+# the nicer story, but the values were trained to be mixed as on the right.
 #
 # ## Two ways to find out whether the root is there
 #
@@ -759,9 +762,9 @@ ladder.show()
 # **Why divide, and why by the root of d?**
 #
 # - **By the root, because the variance of a score is d.** Without the division, wide vectors get sharp rows by chance.
-# - **Divide, because a sharp row hardly learns:** a key with hardly any weight gets hardly any gradient.
-# - **In training, our model needed the root only with large matrices.** There a soft start without the root was not
-#   enough, nor was the root with a sharp start.
+# - **Divide, because a key with hardly any weight gets hardly any gradient.** In our model a sharp start did harm; a
+#   soft one did not replace the root.
+# - **In training, our model needed the root only with large matrices.**
 # - **A head that was trained with the root needs it.** Without it the head computes something else, and no error says
 #   so.
 #

@@ -50,8 +50,7 @@ check = start("04_multi_head")
 #
 # $$y_{\text{gave}} \;=\; \sum_j w_{\text{gave},j}\; v_j .$$
 #
-# Suppose first that this row of weights is **fixed**, the same in every sentence: 0.4 on the first word, 0.2 on the
-# last.
+# Take an easy case first, a row that is **fixed**, the same in every sentence: 0.4 on the first word, 0.2 on the last.
 #
 # | sentence | sum, where *mary* and *susan* are their values |
 # |---|---|
@@ -61,7 +60,7 @@ check = start("04_multi_head")
 # The two sums differ. Can two linear layers, one for the giver and one for the receiver, read the names from them?
 # Each layer gives every name a score, and the largest is its answer:
 #
-# | a name's own score is | giver | receiver | a name that is absent |
+# | a layer gives each name | giver | receiver | a name that is absent |
 # |---|---|---|---|
 # | its weight | **0.4** | 0.2 | 0 |
 # | minus its weight | −0.4 | −0.2 | **0** |
@@ -396,7 +395,8 @@ check.prediction("one_head_reads", one_head_reads)
 # %% [markdown]
 # **One fixed row gets one name mostly right, and the other in less than a third of the sentences. Three fixed rows
 # get all three roles right, to within rounding.** No weight in them depends on the words, so the number of rows makes
-# the difference.
+# the difference. (Here each role has its place, and three fixed rows are enough. In real sentences the places move,
+# and a row has to depend on the words.)
 #
 # **In six of ten runs, one head gets both names mostly right, as no model with one fixed row did. In the other four, it
 # gets fewer names right, givers and receivers together, than any of these.** Here are the rows of *gave* of one head in
@@ -621,7 +621,7 @@ plt.show()
 # </div>
 #
 # **Three heads read one sentence in three ways.** In head 2 nearly every word looks at *bank*. In head 4 *bank* looks
-# at *muddy*, as in head 7 of lesson 2. In head 8 most words look at themselves, and each *the* at both.
+# at *muddy*, as in head 7 of lesson 2. In head 8 half of the words look at themselves, and each *the* at both.
 
 # %% [markdown]
 # ## Your model so far
@@ -656,7 +656,8 @@ ladder.show()
 # **Is one row of weights enough for three questions?** A row that is the same in every sentence is not: it does not
 # give both names. One head, whose row can change with the words, got both mostly right in six of our ten runs of 300
 # steps. In the other four it got fewer names right than any model with one fixed row, and in every run its worse name
-# was at 90% or lower, rounded. Three heads, with as many parameters, answered nearly every question from every start.
+# was at 90% or lower, rounded. Three fixed rows and three heads, with as many parameters, answered nearly every
+# question from every start.
 #
 # You can write multi-head attention without a loop, and a test that catches a wrong merge where the score does not.
 #

@@ -570,9 +570,8 @@ draw_by_depth({"without norms": towers["matrices twice as large"], "with norms":
 
 # %% [markdown]
 # **With a norm before every layer, the vectors grow to a size of about 7 only, and the positions stay apart.** Without
-# norms a layer's output grows with its input. With them it keeps its size while the sum grows, so each block changes
-# the sum less. Where that growth is taken away, the positions become alike ([Measured
-# further](../../site/further.md#lesson-7)).
+# norms, a layer's output grows with the sum that it is added to. With norms it keeps its size, so each block changes
+# the growing sum less ([Measured further](../../site/further.md#lesson-7) takes the growth away).
 #
 # ## A block is two layers, each with a shortcut and a norm
 #
@@ -992,7 +991,7 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # %% [markdown]
 # **Numbers can look healthy in a dead model.** Without shortcuts, every vector has size 1, and block 0 gets about a
 # quarter of the gradient of block 23. Yet after five blocks nothing tells the positions apart. The whole post-norm
-# block makes them alike, too, only later.
+# block makes them alike, too, only later; pre-norm, with matrices as large, kept them apart (cure 3).
 #
 # **With matrices as large as these, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors
 # explode (fault 3).
@@ -1059,10 +1058,11 @@ for piece, bits in lost.items():
 #
 # </div>
 #
-# **Without shortcuts, three blocks learn nothing from the context**: their score is that of *order 0*, the best that
-# a model can do if it predicts the same at every position. **Without attention, they see only the last byte**, and
-# reach order 1. Without the network they lose a third of a bit. **Without norms they lose less than a tenth**, and
-# the four recorded blocks nothing.
+# **Without shortcuts, three blocks do worse than without attention**: their score is that of *order 0*, the best that a
+# model can do if it predicts the same at every position. They do not even use the byte at their own position. **Without
+# attention, they see only the last byte**, and reach order 1. Without the network they lose a third of a bit. **Without
+# norms they lose less than a tenth**, and the four recorded blocks nothing: fault 3 needed 24 blocks and matrices twice
+# as large.
 #
 # In a single block it is the other way round: norms are worth half a bit, and shortcuts make no clear difference
 # ([Measured further](../../site/further.md#lesson-7)). **What a piece is worth depends on the model around it.**
@@ -1074,7 +1074,7 @@ for piece, bits in lost.items():
 #
 # | piece | what it is for | a stack that is trained without it |
 # |---|---|---|
-# | shortcuts | they pass the gradient on and keep the positions apart, with large matrices only if norms stand before the layers | learns nothing from the context |
+# | shortcuts | they pass the gradient on and keep the positions apart (with large matrices: only in pre-norm) | does not even use its own byte |
 # | attention | it alone mixes positions | sees one byte |
 # | network | it computes what averages cannot | is clearly worse |
 # | norms | they keep vectors from exploding, where matrices are large | is hardly worse |

@@ -796,8 +796,8 @@ for number, pair in zip(twos[0], numerals):
 # form, in which each $v_i$ also has to find its $u_i$, is that of CLIP ([Radford et al.,
 # 2021](https://arxiv.org/abs/2103.00020), figure 3).
 #
-# Cosines lie between −1 and 1. In a batch of 64, at best the partner has cosine 1 and the other 63 have −1. With τ = 1
-# even that has the loss $\log(1 + 63\,e^{-2})$, above 2; a small τ lets the loss come close to 0.
+# Cosines lie between −1 and 1. For one text in a batch of 64, at best the partner has cosine 1 and the other 63 have
+# −1. With τ = 1 even that has the loss $\log(1 + 63\,e^{-2})$, above 2; a small τ lets the loss come close to 0.
 
 # %% [markdown]
 # <div class="card">
@@ -994,7 +994,7 @@ check.prediction("closer_pair", closer_pair)
 # close as the least similar two of those that mean the same (pairs 2 and 3). The BERT of the numerals did keep the
 # order; what makes the difference was not tested.
 #
-# ## Both tasks are still in use
+# ## Hidden words and pairs are still in use
 #
 # **Masked diffusion** models such as LLaDA ([Nie et al., 2025](https://arxiv.org/abs/2502.09992)) write by finding
 # hidden words: they start from `[MASK]` everywhere and fill in some tokens at each step. Retrieval-augmented generation

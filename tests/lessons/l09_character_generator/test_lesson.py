@@ -360,7 +360,7 @@ def test_the_model_of_the_stored_lesson_lies_between_the_tables(printed_text):
     tables = dict(re.findall(r"^the table of order (\d): +([\d.]+) bits per byte$", printed_text, re.M))
     assert all(f"{float(tables[order]):.2f}" == f"{marks[f'order {order}']:.2f}" for order in "34")
     assert 0.005 < apart - sliding < 0.015 and abs(sliding - marks["order 3"]) < 0.02, "level with order 3"
-    assert marks["order 4"] + 0.1 < sliding
+    assert marks["order 4"] + 0.1 < sliding and f"{held - marks['order 4']:.2f}" == "0.15"
     kinds = numbers(
         printed_text,
         r"^ *(?:never read|1 to 10 times|11 to 100|more) +([\d,]+) bytes: table ([\d.]+), transformer ([\d.]+)$",

@@ -111,12 +111,14 @@ def test_a_wider_state_holds_more_values():
 
 def test_the_delta_rule_is_ahead_of_the_gate_and_of_its_keys_alone():
     rows = printed(SOURCE, "def delta_attention").splitlines()
-    unit, delta = ([float(x) for x in re.findall(r"\d\.\d\d", row)] for row in rows[-5:-3])
+    unit, delta = ([float(x) for x in re.findall(r"\d\.\d\d", row)] for row in (rows[-6], rows[-4]))
     full, narrow, wide = (float(row.split()[-1]) for row in rows[-3:])
     assert narrow < full - 0.02 and full < wide > 0.97, "64 variables need a state that is twice as wide"
     assert len(unit) == len(delta) == 3 and min(delta) > 0.98 and max(unit) < 0.92
     gate = re.search(r"state, gate: (.+)$", printed(SOURCE, "found[kind, seed][which]"), re.M)[1]
     assert max(unit) < float(gate.split(",")[0]) < min(delta)
+    with_unit_keys = [float(x) for x in re.findall(r"\d\.\d\d", rows[-5])]
+    assert len(with_unit_keys) == 3 and {0.92, 0.93} >= set(with_unit_keys), "the keys' length does nothing for the gate"
 
 
 def test_the_delta_rule_in_three_lines_is_its_recurrence():
