@@ -156,7 +156,8 @@ show_shares({"one vector, 64": with_vector})
 #
 # There are two suspects. The first is **distance**: the encoder reads from both ends, and a word in the middle passes
 # through many updates before it reaches the vector. The second is **room**: 64 numbers have to hold the whole list,
-# however long it is. Such a vector is called a **bottleneck**.
+# however long it is. Such a vector is called a **bottleneck**. (All models of this lesson are judged after the same 550
+# steps.)
 
 # %% [markdown]
 # ## A word in the middle is far from the vector and still moves it
@@ -242,9 +243,8 @@ def gru_step(x, s, w_x, w_s, b_x, b_s):
 check(gru_step)
 
 # %% [markdown]
-# With an update gate near 1, an untrained GRU keeps about half of a small change of the first state over sixty words
-# ([Measured further](../../site/further.md#lesson-13)). It can *learn* what to keep, because its gates depend on the
-# word and on the state.
+# A GRU can *learn* what to keep, because its gates depend on the word and on the state ([Measured
+# further](../../site/further.md#lesson-13) has it beside the plain cell).
 #
 # The encoder above is a **bidirectional** GRU: one GRU for each direction, and at each word their two states are
 # joined. Its two last states are at opposite ends of the sentence. Together they are the vector c, and every step of
@@ -324,9 +324,7 @@ for name, model in {"before training": untrained, "after training": fixed}.items
 
 # %% [markdown]
 # **The way is long but not closed.** After training, a word in the middle moves the vector about half as far as a word
-# at the ends; before training, about a thirtieth. So the encoder has learned to let the middle move the vector. Nor
-# is a short way enough: the last number is as near to the vector as the first, and wrong as often as the third. But it
-# is also written last, after the decoder's own mistakes.
+# at the ends; before training, about a thirtieth. So the encoder has learned to let the middle move the vector.
 
 # %% [markdown]
 # ## Keep a vector for each word, and look again
@@ -395,11 +393,12 @@ def additive_scores(s, memory, w_s, w_h, v):
 check(additive_scores)
 
 # %% [markdown]
-# The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3).
+# Without the tanh, $v \cdot (s\,W_s)$ is the same number for every j, and the softmax cancels it: the decoder's state
+# chooses nothing. The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3).
 #
 # [Luong, Pham and Manning (2015)](https://arxiv.org/abs/1508.04025) tried simpler scores, such as the **general** score
 #
-# $$\text{score}(s, h_j) = h_j^\top W s ,$$
+# $$\text{score}(s, h_j) = h_j\, W s^\top ,$$
 #
 # with one matrix W, (m, d). With $W = W_k W_q^\top$ it is lesson 2's score: $(h_j W_k) \cdot (s\, W_q)$.
 
@@ -497,9 +496,9 @@ class AttentiveDecoder(nn.Module):
 check(AttentiveDecoder)
 
 # %% [markdown]
-# Your decoder replaces the old one; the encoder, the data and the number of steps stay. It takes both suspects away,
-# and it gives the decoder a new vector at every step. So two controls take away one suspect
-# each. In the first, c has 256 numbers instead of 64, and every other part is four times as wide, too: there is more
+# Your decoder replaces the old one; the encoder, the data and the number of steps stay. It changes three things: the
+# room, the distance, and that the decoder *chooses* anew at every step. So two controls change one suspect each. In the
+# first, c has 256 numbers instead of 64, and every other part is four times as wide, too: there is more
 # **room**. In the second, the weights of your decoder are all equal: each word is one step away, so the **distance** is
 # short, and the context is the same mean at every step.
 
@@ -557,8 +556,11 @@ check.prediction("two_controls", two_controls)
 # **A model four times as wide moves the fall to longer lists, a shorter way does not; learned weights that are chosen
 # anew at each step remove it, up to the trained lengths.** With 256 numbers, nearly half of the lists of four are
 # right, and few of five. The mean does no better than the first translator, and your decoder differs from it only in
-# the weights. Three runs agree ([Measured further](../../site/further.md#lesson-13)). This is what the models learn in
-# 550 steps, not all that a vector can hold: with more steps, one vector lasts for longer lists.
+# the weights: **the choice was missing.**
+#
+# Three runs agree ([Measured further](../../site/further.md#lesson-13)). This
+# is what the models learn in 550 steps, not all that a vector can hold: with more steps, one vector lasts for longer
+# lists.
 
 # %% [markdown]
 # <div class="card">
@@ -606,10 +608,10 @@ print(f"right with attention: {seven:.2f} of the lists of seven, "
 check.prediction("beyond_six", beyond_six)
 
 # %% [markdown]
-# **With a vector for each word and a choice at each step, the rest of the list is back.** Beyond the trained lengths,
-# attention fails, too, as learned positions did in lesson 6. In real translation, the BLEU was 26.75 with attention and
-# an encoder that reads both ways, and 17.82 with neither ([Bahdanau et al.](https://arxiv.org/abs/1409.0473), table 1,
-# models trained on up to 50 words).
+# **With a vector for each word and a choice at each step, the lost numbers are right again.** Beyond the trained
+# lengths, attention fails, too, as learned positions did in lesson 6. In real translation, the BLEU was 26.75 with
+# attention and an encoder that reads both ways, and 17.82 with neither ([Bahdanau et
+# al.](https://arxiv.org/abs/1409.0473), table 1, models trained on up to 50 words).
 
 # %% [markdown]
 # ## The weights follow the words, not their order
@@ -645,6 +647,30 @@ plt.show()
 #
 # **The weights cross where the languages do.** In other lists, too, the weight nearly always moves back between a
 # unit and its ten ([Measured further](../../site/further.md#lesson-13)).
+
+# %% [markdown]
+# ## The recurrence has two jobs left, and attention can do both
+#
+# Now the decoder gets the source from the context $c_i$. The recurrence still tells the decoder what is already
+# written, and it tells each source word what is around it. Both jobs make each word wait for the one before.
+
+# %%
+plots.diagrams.waiting_steps()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Above, each state needs the one before it. Below, all positions are computed together, in reading
+# and in training; a model that writes still waits for its own words.
+#
+# </div>
+#
+# From the first word to the last, information takes about t steps in a recurrent network, and one in attention
+# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), table 1). In return, the cost of attention grows with t²
+# (lesson 16).
+#
+# The transformer of [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb) has no recurrence: each sequence
+# attends to *itself*, and lesson 6's positions are added, because nothing reads in order any more.
 
 # %% [markdown]
 # ## A word's vector can know its sentence
@@ -896,30 +922,6 @@ for layer in (0, 1):
 # **A table cannot tell one use of a word from another; a reader's vector depends on this use.** In the table, the
 # nearest neighbour has the same negation as often as any other adjective. In layer 1 of the same reader, it nearly
 # always has. Neighbours are found by cosine; ties are averaged. This is one training run.
-
-# %% [markdown]
-# ## The recurrence has two jobs left, and attention can do both
-#
-# Now the decoder gets the source from the context $c_i$. The recurrence still tells the decoder what is already
-# written, and it tells each source word what is around it. For both, each word has to wait for another.
-
-# %%
-plots.diagrams.waiting_steps()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Above, each state needs the one before it. Below, all positions are computed together; none has
-# to wait.
-#
-# </div>
-#
-# From the first word to the last, information takes about t steps in a recurrent network, and one in attention
-# ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), table 1). In return, the cost of attention grows with t²
-# (lesson 16).
-#
-# The transformer of [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb) has no recurrence: each sequence
-# attends to *itself*, and lesson 6's positions are added, because nothing reads in order any more.
 
 # %% [markdown]
 # ## What you can do now
