@@ -167,7 +167,10 @@ def names(arcs: Sequence[Arc], letters: float) -> str:
     ]
     half = LETTER / 2 * letters * (4 * len(heads) - 1)
     x = min(max((start + end) / 2, half), WIDTH - half)
-    return f'<text class="head" x="{x:.1f}" y="{y:.1f}" font-size="{letters:.1f}">{" ".join(heads)}</text>'
+    ground = (
+        f'<rect x="{x - half:.1f}" y="{y - 0.85 * letters:.1f}" width="{2 * half:.1f}" height="{1.1 * letters:.1f}"/>'
+    )
+    return f'{ground}<text class="head" x="{x:.1f}" y="{y:.1f}" font-size="{letters:.1f}">{" ".join(heads)}</text>'
 
 
 def figure() -> str:

@@ -264,7 +264,8 @@
       const y = Math.max(GROUND - r - 0.35 * letters, 0.85 * letters);
       const heads = arcs.filter((one) => one.middle === middle && one.r === r).map(({ head, colour }) => `<tspan style="fill:var(--drawn-${colour}-line)">${Math.floor(head / h)}·${head % h}</tspan>`);
       const half = (LETTER / 2) * letters * (4 * heads.length - 1), x = Math.min(Math.max(middle, half), WIDTH - half);
-      return `<text class="head" x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${letters.toFixed(1)}">${heads.join(" ")}</text>`;
+      const ground = `<rect x="${(x - half).toFixed(1)}" y="${(y - 0.85 * letters).toFixed(1)}" width="${(2 * half).toFixed(1)}" height="${(1.1 * letters).toFixed(1)}"/>`;
+      return `${ground}<text class="head" x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${letters.toFixed(1)}">${heads.join(" ")}</text>`;
     }
 
     /* A bar keeps its place and its element, so that it moves. */
