@@ -170,9 +170,10 @@ class ByteTransformer(nn.Module):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(256, e), nn.Parameter(torch.zeros(t_max, e))
         settings: Any = {"dropout": dropout, "activation": "gelu", "batch_first": True, "norm_first": True}
-        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(e, h, 4 * e, **settings) for _ in range(depth))
-        for block in self.blocks:
-            block.self_attn.dropout = 0.0  # with it attention takes PyTorch's slow way, half as long again
+        blocks = [nn.TransformerEncoderLayer(e, h, 4 * e, **settings) for _ in range(depth)]
+        for block in blocks:
+            block.self_attn.dropout = 0.0  # of attention's weights: with it a step takes half as long again
+        self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(e)
         nn.init.normal_(self.tokens.weight, std=0.05)
         nn.init.normal_(self.positions, std=0.02)
