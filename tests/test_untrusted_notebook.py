@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 
 import nbformat
 import pytest
@@ -238,3 +239,10 @@ def test_a_mangled_notebook_comes_back_as_released_with_its_answers(name):
     assert by_grade_id(restored.notebook) == whole
     assert all(each.isprintable() and len(each) < 300 for each in restored.flags)
     assert flag in "\n".join(restored.flags) and bool(flag) == bool(restored.flags)
+
+
+def test_cells_that_are_missing_are_told_in_one_line():
+    flags = restore(answer_notebook("02_queries_keys_values"), answer_notebook(FIRST)).flags
+    (told,) = [flag for flag in flags if "missing" in flag]
+    assert told.startswith("masked_squared_error, check_masked_squared_error, ")
+    assert re.search(r" and \d+ more were missing$", told)

@@ -8,7 +8,7 @@ from nbformat.notebooknode import NotebookNode
 
 from helpers.grading.submissions.untrusted_notebook import FlaggedNotebook
 from helpers.notebooks import defines, grade_id
-from helpers.text import plain
+from helpers.text import listed, plain
 
 
 def restore(submitted: NotebookNode, released: NotebookNode) -> FlaggedNotebook:
@@ -54,13 +54,13 @@ def _is_open(cell: NotebookNode) -> bool:
 
 
 def _flags(released: NotebookNode, written: dict, order: list[str]) -> list[str]:
-    flags = []
+    flags, missing = [], []
     for cell in released.cells:
         key, copies = _key(cell), written[_key(cell)]
         if "nbgrader" not in cell.metadata:
             continue
         if not copies:
-            flags.append(f"{key} was missing")
+            missing.append(key)
             continue
         if len(copies) > 1:
             flags.append(f"{key} was there {len(copies)} times")
@@ -72,6 +72,8 @@ def _flags(released: NotebookNode, written: dict, order: list[str]) -> list[str]
         for claimed in {each.metadata.get("nbgrader", {}).get("points", points): None for each in copies}:
             if points is not None and claimed != points:
                 flags.append(f"{key} claimed {plain(claimed, 40)} points, not {points:g}")
+    if missing:
+        flags.insert(0, f"{listed(missing, 3)} {'was' if len(missing) == 1 else 'were'} missing")
     released_order = [key for key in map(_key, released.cells) if key in order]
     return [*flags, "cells were in another order"] if list(dict.fromkeys(order)) != released_order else flags
 

@@ -118,7 +118,9 @@ def test_the_delta_rule_is_ahead_of_the_gate_and_of_its_keys_alone():
     gate = re.search(r"state, gate: (.+)$", printed(SOURCE, "found[kind, seed][which]"), re.M)[1]
     assert max(unit) < float(gate.split(",")[0]) < min(delta)
     with_unit_keys = [float(x) for x in re.findall(r"\d\.\d\d", rows[-5])]
-    assert len(with_unit_keys) == 3 and {0.92, 0.93} >= set(with_unit_keys), "the keys' length does nothing for the gate"
+    assert len(with_unit_keys) == 3 and {0.92, 0.93} >= set(with_unit_keys), (
+        "the keys' length does nothing for the gate"
+    )
 
 
 def test_the_delta_rule_in_three_lines_is_its_recurrence():
