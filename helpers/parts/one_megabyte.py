@@ -187,11 +187,13 @@ class ByteTransformer(nn.Module):
         return self.norm(x) @ self.tokens.weight.T
 
 
-def learn(model: nn.Module, text: bytes, steps: int, batch: int = 16, t: int = 128) -> Iterator[float]:
+def learn(
+    model: nn.Module, text: bytes, steps: int, batch: int = 16, t: int = 128, bfloat16: bool = False
+) -> Iterator[float]:
     """Train on random stretches of a text, and yield the loss of each step, in bits per byte.
 
     The blocks' matrices learn by `Muon`, everything else by AdamW; the rates rise for 60 steps and fall over the last
-    half. The stretches are the same in every run.
+    half. The stretches are the same in every run. bfloat16: the model multiplies in it.
     """
     data, chance = torch.frombuffer(bytearray(text), dtype=torch.uint8), torch.Generator().manual_seed(1)
     named = dict(model.named_parameters())
@@ -202,7 +204,9 @@ def learn(model: nn.Module, text: bytes, steps: int, batch: int = 16, t: int = 1
         rate = min(1, (step + 1) / 60) * min(1, (steps - step) / (0.5 * steps))
         starts = torch.randint(len(data) - t - 1, (batch,), generator=chance)
         rows = data[starts[:, None] + torch.arange(t + 1)].long()
-        loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):  # anew for each step: it keeps what it has cast
+            logits = model(rows[:, :-1])
+        loss = F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten())
         model.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

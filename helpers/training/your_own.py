@@ -99,11 +99,10 @@ def main() -> None:
         if options.trained:
             transformer.load_state_dict(torch.load(options.trained, weights_only=True))
         else:
-            losses = learn(transformer, text.train, options.steps, t=options.window)
-            with torch.autocast("cpu", torch.bfloat16, enabled=options.bfloat16):
-                for step, loss in enumerate(losses, 1):
-                    if step % 50 == 0:
-                        print(f"step {step}: {loss:.3f}", flush=True)
+            losses = learn(transformer, text.train, options.steps, t=options.window, bfloat16=options.bfloat16)
+            for step, loss in enumerate(losses, 1):
+                if step % 50 == 0:
+                    print(f"step {step}: {loss:.3f}", flush=True)
         transformer.eval()
         small = to_int8(transformer.state_dict())
         transformer.load_state_dict(from_int8(small))

@@ -842,9 +842,10 @@ print(f"if reading decided, the draft in 4 bits: c = {c:.2f}, {gain:.1f} times a
 
 # %% [markdown]
 # **What decides is the tokens of a round, divided by 1 + kc.** The model in 4 bits saves the most passes and loses
-# time; prompt lookup saves few, costs next to nothing, and gains some, on this one prompt. If reading decided, the
-# model in 4 bits would write nearly twice as fast: computed, not measured. [Measured
-# further](../../site/further.md#lesson-21) has lookup at lower temperatures.
+# time. Prompt lookup saves few and costs next to nothing. Without a cache it gains, on this one prompt; with one it is
+# about level, for then a pass over five positions costs more than a pass over one. If reading decided, the model in 4
+# bits would write nearly twice as fast: computed, not measured. [Measured further](../../site/further.md#lesson-21) has
+# lookup at lower temperatures.
 
 # %% [markdown]
 # ## What you can do now
@@ -852,7 +853,8 @@ print(f"if reading decided, the draft in 4 bits: c = {c:.2f}, {gain:.1f} times a
 # **What makes an answer cheaper, and does the text stay the same?** The table above has the measured answers.
 #
 # - **A cache and a draft leave the distribution as it is.** The cache made a token cheaper. A draft did only where it
-#   was nearly free: with prompt lookup, and not with the model in 4 bits, which was multiplied as float32.
+#   was nearly free, with prompt lookup, and where there was no cache. The model in 4 bits, which was multiplied as
+#   float32, did not.
 # - **Fewer bits change the model.** 4 bits need more than one scale for a matrix. 8 bits cost almost no loss, for
 #   inputs too, until there are outlier features. These are kept out.
 # - **With integer products the model of 100 million weights was faster,** and the pocket model was not.

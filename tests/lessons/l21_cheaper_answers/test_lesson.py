@@ -235,7 +235,7 @@ def speeds():
 def test_what_was_cheaper_in_the_stored_run():
     found = speeds()
     plain, cached = found["float32, no cache"], found["float32, with a cache"]
-    assert cached > 1.5 * plain and found["draft lookup, with a cache"] > cached
+    assert cached > 1.5 * plain and abs(found["draft lookup, with a cache"] / cached - 1) < 0.1, "about level"
     assert found["draft lookup, no cache"] > plain > found["draft 4 bits, no cache"]
     assert plain > found["draft first blocks, no cache"] and found["8 bits, integer products"] < cached
     assert float(re.search(r"write ([\d.]+) times", printed(SOURCE, "large = gpt2"))[1]) > 1.2

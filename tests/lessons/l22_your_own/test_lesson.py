@@ -129,6 +129,16 @@ def test_your_decoder_in_int8_says_what_pytorchs_layers_say_in_float32():
     assert abs(float(ours) - float(theirs)) < 0.01
 
 
+def test_a_training_in_bfloat16_follows_the_weights_as_they_change():
+    """Weights that are cast once, and kept, would leave it far behind."""
+    text, losses = bytes(range(65, 91)) * 40, {}
+    for half in (False, True):
+        torch.manual_seed(0)
+        model = one_megabyte.ByteTransformer(e=32, h=2, depth=1, t_max=16)
+        losses[half] = list(one_megabyte.learn(model, text, 120, batch=4, t=16, bfloat16=half))[-1]
+    assert losses[False] < 0.5 and losses[True] == pytest.approx(losses[False], abs=0.1)
+
+
 def test_every_recorded_mixture_is_ahead_of_xz_and_of_its_parts():
     told = {name: run["held_back"] for name, run in results().items()}
     for scores in told.values():
