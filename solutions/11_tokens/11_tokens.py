@@ -54,7 +54,8 @@ check = start("11_tokens")
 # ## With more merges a text has fewer tokens
 #
 # [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words, and a word that is not in the list stays unknown.
-# With bytes nothing is unknown, and sequences are long. GPT-2 starts from bytes and joins those that often occur
+# With bytes nothing is unknown, and sequences are long: a window holds less text, and each byte written costs a pass
+# through the model. GPT-2 starts from bytes and joins those that often occur
 # side by side ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 # section 2.2). Joining one such pair is a **merge**.
@@ -245,8 +246,8 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # ## The same merges cut any text
 #
 # The pattern cuts a new text into pieces, each piece is spelled in bytes, and its symbols are joined by the learned
-# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But many words
-# come out cut otherwise than in the text that the merges were learned on.
+# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But it cuts many
+# words differently from how learning cut them.
 
 # %% [markdown]
 # <div class="card">
@@ -649,10 +650,11 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 # **After the same reading, the model on tokens predicts the held-out text better.** It needs 2.32 bits per byte, the
 # model on bytes 3.16. Steps are equally large, so the byte model makes more than three times as many.
 #
-# Three things differ beside the cut: the merges were counted on all of the training text, a window of tokens holds
-# more text, and the byte model makes more steps. How much each matters was not measured. This is one seed and a short
-# training, and both models are poor: with twice the reading the gap is less than half as large ([Measured
-# further](../../site/further.md#lesson-11)). So tokens learn faster here; that they end better is not shown.
+# Four things differ beside the cut: the merges were counted on all of the training text, a window of tokens holds more
+# text, the byte model makes more steps, and its network is wider. How much each matters was not measured. This is one
+# seed and a short training, and both models are poor (with the same 1,000 merges, frequencies alone needed 2.66): with
+# twice the reading the gap is less than half as large ([Measured further](../../site/further.md#lesson-11)). So tokens
+# learn faster here; that they end better is not shown.
 #
 # ## What you can do now
 #
@@ -667,10 +669,10 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 # It pays:
 #
 # - **An id hides letters and digits.** With its space, *strawberry* is one id of GPT-2's.
-# - **Languages gain unequally.** Hindi takes about twice as many bytes as English, and more than five times as many
-#   of GPT-2's tokens.
-# - **Each token needs a vector of its own**, 64,000 more parameters for 1,000 merges above. In GPT-2 these vectors
-#   are a third of the parameters.
+# - **Languages gain unequally.** In our five sentences, Hindi takes about twice as many bytes as English, and more than
+#   five times as many of GPT-2's tokens.
+# - **Each token needs a vector of its own**, 64,000 more parameters for 1,000 merges above. In the smallest
+#   GPT-2 these vectors are a third of the parameters.
 # - **The loss of a token no longer compares models.** Bits per byte do.
 #
 # What does GPT-2 do with the ids? Lesson 12 opens its files.
@@ -689,8 +691,8 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 #
 # Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention
 # grows with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the
-# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model,
-# where a smaller byte model says.
+# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model;
+# a smaller byte model decides where.
 #
 # </details>
 #

@@ -809,10 +809,9 @@ else:
     print(f"most probable: {begun}{cutter.decode(likely[0])}")
 
 # %% [markdown]
-# Your program agrees with another one. A finished one, which can switch heads off, looks inside: which heads does the
-# Python model need for copying?
+# Your program is right. A finished copy of it can also switch heads off.
 #
-# ## In this model, copying needs a head that looks at the token before
+# ## Which heads does copying need?
 #
 # [Olsson et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html),
 # found one kind of head in many language models. An [induction head](../../site/glossary.md#induction-head), at the
@@ -941,12 +940,10 @@ check.prediction("switched_off_head", switched_off_head)
 # of even weights. The losses on the second appearance rise above ln n. The strongest induction head alone is hardly
 # missed.
 #
-# **Without the previous-token head the loss on the first appearance stays as it was:** only copying is lost. With nine
-# other heads off (of those that neither copy nor stand in the table) both losses rise.
-#
-# **One more head is indispensable**, head 5 of block 0; without it ordinary code is predicted much worse too
-# ([Measured further](../../site/further.md#lesson-12)). So the table does not say what the previous-token head does,
-# only that copying needs it.
+# **Needing a head does not say what it does.** Head 5 of block 0 hardly looks at the token before, and without it
+# copying fails, too; ordinary code is then predicted much worse ([Measured further](../../site/further.md#lesson-12)).
+# So the table does not show whether the previous-token head serves copying alone. With nine other heads off (of those
+# that neither copy nor stand in the table) both losses rise, and part of the copying is left.
 #
 # This is one model, on one draw of tokens. In training, half of its windows at first, and fewer later, contained a
 # stretch of text or random tokens twice. In the models of two and more layers that Olsson et al. trained on ordinary

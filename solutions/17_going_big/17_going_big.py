@@ -454,8 +454,8 @@ show("tiles, recomputed", "Recomputed tiles take away all attention weights")
 #
 # </div>
 #
-# **The largest part of the bar is gone.** The kernel takes less than half of the time. It keeps what your class
-# keeps, and the mask, a matrix of 1 MB in each block.
+# **The largest part of the bar is gone.** The kernel takes about half of the time of your class, and keeps hardly more.
+# From here on the model uses it.
 #
 # Most of what is left of the activations are vectors of numbers of 4 bytes. Are 2 bytes enough?
 
@@ -518,9 +518,9 @@ show("bfloat16", "bfloat16 takes away a third of the vectors")
 #
 # </div>
 #
-# **The activations do not shrink to half, and the state does not shrink at all.** The loss needs its
-# log-probabilities in 32 bits, and autocast keeps 16-bit copies of the weights. In this run the seconds hardly
-# changed; on a processor with units for bfloat16 it saves time.
+# **The activations do not shrink to half, and the state does not shrink at all.** The loss needs its log-probabilities
+# in 32 bits, and autocast keeps 16-bit copies of the weights. In this run the step took three quarters of the time;
+# that depends on the processor's units for bfloat16.
 #
 # float16 needs one thing more. It has no positive numbers below 6e-8, so much smaller gradients become 0. The loss is
 # therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
@@ -971,8 +971,10 @@ show("sharded step", "Two workers halve gradients and moments in each")
 print(table)
 
 # %% [markdown]
-# The kernel saved most time, and the second forward pass of the checkpoints cost most. With two workers a step took
-# less than two thirds of the time of one, the wait for the exchange not counted.
+# **Which trick, then, and when?** The kernel comes first: it saves memory and time. bfloat16 saved both here, too.
+# Parts cost little, and help until one text is left. Checkpoints cost a second forward pass: use them when one text
+# alone does not fit. Only sharding touches the state. (With two workers a step took about half of the time of one, the
+# wait for the exchange not counted.)
 #
 # ## If memory is no limit, a budget of operations has a best size
 #
@@ -1136,7 +1138,8 @@ check.prediction("width_of_grid", width_of_grid)
 # ## What you can do now
 #
 # **What fills the memory of a training step, and which trick takes away which part of it?** Activations, most of all
-# attention weights, and then state. The first table above says which trick takes what away, the second what it costs.
+# attention weights, and then state. A kernel takes the attention weights away, 16 bits a third of the vectors, parts
+# and checkpoints most of what is left, and sharding the state.
 #
 # **If memory is no limit, a budget of operations has a best size.** On losses computed from a known law, the parabola
 # found it to within a few percent. With noise, four sizes found it roughly if they were far apart.

@@ -597,11 +597,13 @@ for case in cases:
 # away. Compare in 32 bits: rounding the weights to bfloat16 moves the logits more than the wrong ε does.
 #
 # **The text is a poor test.** In the pocket model's one draw of sixteen tokens even the right text is odd. *Gate and
-# up* and *groups tiled* read broken, a wrong ε changes no word, and θ = 500,000 (the second text of this lesson's
-# opening) reads no worse.
+# up* and *groups tiled* read broken; *rows as in the file* and *mean subtracted* are hardly odder than the right text.
+# A wrong ε changes no word, and θ = 500,000 (the second text of this lesson's opening) reads no worse.
 #
 # **The loss needs a number to compare with.** On the same words, θ = 500,000 costs less than 0.1 nats, and ε nothing
 # that two digits show.
+#
+# Your Llama is finished. Two faults follow that no reference shows.
 
 # %% [markdown]
 # ## Beyond its window a Llama meets new angles, and its loss climbs
@@ -928,8 +930,8 @@ for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
 # </div>
 #
 # **A router that begins lopsided can stay so:** without the balance, some experts are hardly used at the end with each
-# seed. Without the common part it is one expert, with one of three seeds. With the balance at Switch's weight it is one
-# with each, and at weight 1 none. The loss of the task need not show it ([Measured
+# seed. Without the common part it is one expert, with one of three seeds. With the common part, a balance at Switch's
+# weight leaves one unused with each seed, and one at weight 1 none. The loss of the task need not show it ([Measured
 # further](../../site/further.md#lesson-18)), and in a training there is no reference to compare with. So count the
 # choices.
 #

@@ -439,7 +439,8 @@ train_on_pairs(chosen_loss, "chosen alone")
 # of exercise 1 again, on answers without hedges, here the model's own. Preferences are meant for cases without a
 # perfect answer to imitate, which this lesson does not test.
 #
-# The judge was a program, and it scored each answer by itself. Are pairs needed at all?
+# The judge has chosen once, among answers of the model as it was at the start. What if a program scores every batch
+# anew, and wrong answers count against the model?
 #
 # ## A strict reward needs no pairs
 #
@@ -490,11 +491,14 @@ def exact_match(written, right, end):
 check(exact_match)
 
 # %% [markdown]
-# A reward has no gradient: it is the result of sampling and of a program. The model that samples is called the
-# **policy**. A **policy gradient** needs only the gradient of the log-probabilities: it makes the tokens of good
-# answers more probable, and those of bad ones less. Good means better than expected, and the **advantage** says by
-# how much. Group-relative policy optimisation (GRPO) compares each reward with the mean reward of several answers
-# to the same question ([Shao et al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+# A reward has no gradient: it is the result of sampling and of a program. But its mean has one. The mean is a sum over
+# all answers, $\sum_y \pi(y) R(y)$, and since $\nabla\pi = \pi\,\nabla\log\pi$, its gradient is $\sum_y \pi(y) R(y)
+# \nabla\log\pi(y)$: an average over the model's own answers. So sample some, and weigh the gradient of each one's
+# log-probability by its reward. The model that samples is called the **policy**, and this is a **policy gradient**.
+#
+# Its estimate is less noisy if good means better than expected; the **advantage** says by how much. Group-relative
+# policy optimisation (GRPO) compares each reward with the mean reward of several answers to the same question ([Shao et
+# al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
 # <div class="card">
@@ -567,7 +571,7 @@ check.prediction("all_right", all_right)
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
 # The simplest loss is −A log π for each token of an answer with advantage A: it raises what was better than the
-# group, and lowers what was worse. It holds for answers of the model as it is now.
+# group, and lowers what was worse. It is right only for answers that the present model has written.
 #
 # But answers are expensive to sample, so a batch often serves for several steps, while the model changes. Then the
 # **ratio** of a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
@@ -632,9 +636,9 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop, with one step on each batch and β = 0. Both safeguards rest: the ratio is 1, and its gradient is
-# that of log π. [Measured further](../../site/further.md#lesson-20) tries both. At this learning rate, eight steps on a
-# batch help only with the clip. The penalty slows hacking and progress alike.
+# Now the whole loop, with one step on each batch and β = 0. So neither safeguard acts: the ratio is 1, and the loss has
+# the gradient of −A log π. [Measured further](../../site/further.md#lesson-20) tries both. At this learning rate, eight
+# steps on a batch help only with the clip. The penalty slows hacking and progress alike.
 
 # %%
 def reinforce(model, reward, what, steps=40):
@@ -750,7 +754,8 @@ check.prediction("hole", hole)
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, but exact match
 # falls from 28 % to 8 %. Greedy decoding no longer hides the hedges: all greedy answers have one. This is **reward
-# hacking**. The reward alone does not show it; exact match, the hedged share and the answers themselves do.
+# hacking**. The reward alone does not show it; exact match, the hedged share and the answers themselves do. Some hedges
+# name one sum twice: the form was paid on average, so the form was learned.
 #
 # In the player, take the steps yourself.
 
@@ -786,7 +791,7 @@ for name, part in rows.items():
 # </div>
 #
 # - **Without the questions in the loss, answers are learned sooner.** The hedges came from
-#   the demonstrations: without hedges there, there were none in the answers.
+#   the demonstrations: demonstrations without hedges gave answers without hedges.
 # - **A judge's choices reduce the hedging.** Rejected answers were not needed here.
 # - **A strict reward removes nearly all of it.**
 # - **A lenient reward teaches hedging.** Exact match fell while the reward rose.

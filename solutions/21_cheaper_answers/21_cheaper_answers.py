@@ -117,7 +117,8 @@ enter("float32, with a cache", whole, exact,
 show()
 
 # %% [markdown]
-# Both rows draw the same tokens.
+# Both rows draw the same tokens. (This model is small: beside reading, arithmetic and overhead count, so fewer bytes
+# need not be faster here.)
 #
 # ## With one scale for a matrix, 3 bits spoil the model
 #
@@ -812,9 +813,10 @@ for name in drafts:
 # **The better the draft, the more tokens a pass yields.** If each token is kept with probability α, a round writes on
 # average
 #
-# $$\frac{1 - \alpha^{k+1}}{1 - \alpha}$$
+# $$1 + \alpha + \dots + \alpha^k = \frac{1 - \alpha^{k+1}}{1 - \alpha}$$
 #
-# tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1).
+# tokens: the first i drafted ones are all kept with probability $\alpha^i$, and one is drawn at the end ([Leviathan et
+# al., 2023](https://arxiv.org/abs/2211.17192), section 3.1).
 #
 # Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc. The draft in 4
 # bits is multiplied as float32, so its c is 1, and it can only lose: k + 1 passes write at most k + 1 tokens. Two
@@ -841,16 +843,16 @@ gain = statistics.mean(per_pass["4 bits", 4]) / (1 + 4 * c)
 print(f"if reading decided, the draft in 4 bits: c = {c:.2f}, {gain:.1f} times as fast")
 
 # %% [markdown]
-# **What decides is the tokens of a round, divided by 1 + kc.** The model in 4 bits saves the most passes and loses
-# time. Prompt lookup saves few and costs next to nothing. Without a cache it gains, on this one prompt; with one it is
-# about level, for then a pass over five positions costs more than a pass over one. If reading decided, the model in 4
-# bits would write nearly twice as fast: computed, not measured. [Measured further](../../site/further.md#lesson-21) has
-# lookup at lower temperatures.
+# **A draft pays if a round writes more than 1 + kc tokens.** Both model drafts fell short, by more than this count
+# says: it leaves out the drawing and joining of tokens. Prompt lookup saves few and costs next to nothing. Without a
+# cache it gains, on this one prompt; with one it is about level, for then a pass over five positions costs more than a
+# pass over one. If reading decided, the model in 4 bits would write nearly twice as fast: computed, not measured.
+# [Measured further](../../site/further.md#lesson-21) has lookup at lower temperatures.
 
 # %% [markdown]
 # ## What you can do now
 #
-# **What makes an answer cheaper, and does the text stay the same?** The table above has the measured answers.
+# **What makes an answer cheaper, and does the text stay the same?** The table above has the measured speeds.
 #
 # - **A cache and a draft leave the distribution as it is.** The cache made a token cheaper. A draft did only where it
 #   was nearly free, with prompt lookup, and where there was no cache. The model in 4 bits, which was multiplied as

@@ -153,11 +153,8 @@ def test_on_the_long_texts_the_transformer_is_far_ahead_of_the_table_and_on_the_
     for name, run in results().items():
         apart = run["held_back"]["table"] - run["held_back"]["a small transformer"]
         assert apart > 0.3 if name != "manual" else abs(apart) < 0.1
-    added = {
-        name: run["held_back"]["a small transformer"] - run["held_back"]["the course's best"]
-        for name, run in results().items()
-    }
-    assert f"{added['enwik8']:.2f}" == "0.07" and added["austen"] < 0.02, "what the mixture adds to the transformer"
+    novel = results()["austen"]["held_back"]
+    assert novel["a small transformer"] - novel["the course's best"] < 0.02, "it does nearly all"
 
 
 def test_what_the_text_says_of_limits_and_of_small_cases():
