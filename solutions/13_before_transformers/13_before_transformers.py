@@ -497,10 +497,10 @@ check(AttentiveDecoder)
 
 # %% [markdown]
 # Your decoder replaces the old one; the encoder, the data and the number of steps stay. It changes three things: the
-# room, the distance, and that the decoder *chooses* anew at every step. So two controls change one suspect each. In the
-# first, c has 256 numbers instead of 64, and every other part is four times as wide, too: there is more
-# **room**. In the second, the weights of your decoder are all equal: each word is one step away, so the **distance** is
-# short, and the context is the same mean at every step.
+# room, the distance, and that the decoder *chooses* anew at every step. Two controls change one of the first two. In
+# the first, c has 256 numbers instead of 64, and every other part is four times as wide, too: there is more **room**.
+# In the second, the weights of your decoder are all equal: each word is one step away, so the **distance** is short,
+# and the context is the same mean at every step.
 
 # %% [markdown]
 # <div class="card">
@@ -556,11 +556,11 @@ check.prediction("two_controls", two_controls)
 # **A model four times as wide moves the fall to longer lists, a shorter way does not; learned weights that are chosen
 # anew at each step remove it, up to the trained lengths.** With 256 numbers, nearly half of the lists of four are
 # right, and few of five. The mean does no better than the first translator, and your decoder differs from it only in
-# the weights: **the choice was missing.**
+# the weights: **without a choice, a short way did not help.** (Choosing gives room, too: no single vector has to hold
+# the list.)
 #
-# Three runs agree ([Measured further](../../site/further.md#lesson-13)). This
-# is what the models learn in 550 steps, not all that a vector can hold: with more steps, one vector lasts for longer
-# lists.
+# Three runs agree ([Measured further](../../site/further.md#lesson-13)). This is what the models learn in 550 steps,
+# not all that a vector can hold: with more steps, one vector lasts for longer lists.
 
 # %% [markdown]
 # <div class="card">
