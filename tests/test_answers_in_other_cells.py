@@ -138,16 +138,27 @@ CHECK = ("check_raw_weights", "")  # the cell that calls the check: released not
     ("cells", "last"),
     [
         ([("a", STUB), ("b", OWN)], 2),
-        ([("new", OWN), CHECK], 1),
         ([("raw_weights", "# see below"), ("new", OWN), CHECK], 2),
         ([("raw_weights", "y = 1"), ("row_softmax", OWN), CHECK], 2),
-        ([("raw_weights", OWN), ("new", OWN.replace("x.mT", "x.transpose(1, 2)")), CHECK], 2),
     ],
-    ids=["below the stub", "own cell never run", "own cell emptied", "another exercise's cell", "other code"],
+    ids=["below the stub", "own cell emptied", "another exercise's cell"],
 )
 def test_the_check_at_home_names_the_cell(cells, last):
     verdict = run(*cells)
     assert (verdict.state, verdict.points, verdict.says) == (NOT_STARTED, 0, SAYS.format(f"cell {last}"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "last"),
+    [
+        ([("new", OWN), CHECK], 1),
+        ([("raw_weights", OWN), ("new", OWN.replace("x.mT", "x.transpose(1, 2)")), CHECK], 2),
+    ],
+    ids=["own cell never run", "other code"],
+)
+def test_a_cell_that_may_have_been_pasted_is_judged_with_a_note(cells, last):
+    verdict = run(*cells)
+    assert verdict.state == RIGHT and verdict.note.startswith(f"`raw_weights` comes from cell {last}, which seems not")
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,11 @@ SETTING = "COURSE_CHECK_SECONDS"  # another number of seconds, from the environm
 
 TO_BEGIN = "Write your answer above, where `raise NotImplementedError` stands. Run that cell, then run this one again."
 
+PERHAPS_ELSEWHERE = (
+    "`{name}` comes from {cell}, which seems not to be this exercise's own. An exam judges the own cell only: if that"
+    " is another one, move the answer there."
+)
+
 STALE = (
     "The last run of this exercise's cell failed ({}), so its name still has the meaning that an earlier run gave it. "
     "That older definition is judged here. Fix the cell, run it, and check again."
@@ -191,7 +196,8 @@ class Check:
         failure = self._kernel.failure(exercise.name) if self._kernel else ""
         if OF_UNFINISHED.search(failure):
             return no_answer(exercise, UNFINISHED)
-        if self._kernel and (elsewhere := self._elsewhere(exercise, self._kernel)):
+        elsewhere, certain = self._elsewhere(exercise, self._kernel) if self._kernel else ("", False)
+        if certain:
             return not_started(exercise, elsewhere)
         try:
             with time_limit(self.seconds + exercise.seconds):
@@ -202,14 +208,27 @@ class Check:
             verdict = no_answer(exercise, _too_long(self.seconds, late))
         if verdict.state == NOT_STARTED and not verdict.says:
             verdict = replace(verdict, says=TO_BEGIN)
-        return replace(verdict, note=STALE.format(failure[:200])) if failure else verdict
+        if failure:
+            return replace(verdict, note=STALE.format(failure[:200]))
+        return replace(verdict, note=verdict.note or elsewhere)
 
-    def _elsewhere(self, exercise: Exercise, kernel: KernelState) -> str:
-        """Says that another cell gave the name its meaning, by other code than the exercise's own; or ""."""
+    def _elsewhere(self, exercise: Exercise, kernel: KernelState) -> tuple[str, bool]:
+        """Says that another cell gave the name its meaning, by other code than the exercise's own; or "". And is it so?
+
+        A cell that was cut and pasted has a new id. So that is certain only where the own cell ran without an answer.
+        """
         other, own = kernel.elsewhere(exercise.name)
-        if not other or cell_of(own).digest == cell_of(kernel.source(exercise.name)).digest:
-            return ""
-        return ELSEWHERE.format(name=exercise.name, cell=f"cell {other}")
+        name, cell = exercise.name, cell_of(own)
+        if not other or cell.digest == cell_of(kernel.source(name)).digest:
+            return "", False
+        without = bool(own) and (not cell.binds(name) or cell.holds_stub(name) or self._is_as_given(exercise, own))
+        return (ELSEWHERE if without else PERHAPS_ELSEWHERE).format(name=name, cell=f"cell {other}"), without
+
+    def _is_as_given(self, exercise: Exercise, own: str) -> bool:
+        """Does this cell hold the code with a bug, as it was released?"""
+        with contextlib.suppress(BadKey):
+            return exercise.fixes_bug and cell_of(own).digest == self._key[exercise.name].released
+        return False
 
     def _if_alone(self, exercise: Exercise, verdict: Verdict, source: str, kernel: KernelState) -> Verdict:
         """The verdict of an exam, where that is worse: there the answer may lack something that the notebook has."""
