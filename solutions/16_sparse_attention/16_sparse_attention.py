@@ -38,7 +38,7 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.device import device
 from helpers.lesson import start
-from helpers.progress import progress
+from helpers.progress import progress, shortened
 
 check = start("16_sparse_attention")
 
@@ -742,7 +742,7 @@ def trained(kind, seed, d=32, steps=200):
     generator = torch.Generator().manual_seed(seed)
     model = Memory(kind, d).to(device())
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
-    for step in range(steps):
+    for step in range(shortened(steps)):
         names, values, answers, _ = (x.to(device()) for x in programs(32, generator))
         loss = F.cross_entropy(model(names, values).flatten(0, 1), answers.flatten())
         optimiser.zero_grad()
