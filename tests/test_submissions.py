@@ -17,6 +17,7 @@ from helpers.grading.submissions import archives
 from helpers.grading.submissions.roster import slug
 from helpers.grading.submissions.select import read_submissions
 from helpers.grading.submissions.untrusted_notebook import UnreadableFile, screen
+from helpers.text import plain
 
 OLD, NEW = 1_000_000_000, 1_100_000_000
 
@@ -78,6 +79,7 @@ def test_what_lies_in_a_lesson_s_folder_and_is_none_of_it_is_told_and_counts_as_
     put(tmp_path, f"nils/{FIRST}/solution.pdf", b"%PDF")
     put(tmp_path, f"rosa/{FIRST}/answers.py", b"def raw_weights(x): ...")
     put(tmp_path, f"rosa/{FIRST}/notes.txt", b"")
+    put(tmp_path, f"tim/{FIRST}/\x1b[31m.txt", b"")
     put(tmp_path, "sol/02_queries_keys_values/answers.py", b"")
     put(tmp_path, "solution.pdf", b"%PDF")
     submissions, left_out = read_submissions(tmp_path, FIRST, NOWHERE)
@@ -86,8 +88,10 @@ def test_what_lies_in_a_lesson_s_folder_and_is_none_of_it_is_told_and_counts_as_
         "mia": ("the notebook holds none of this lesson's exercises",),
         "nils": (f"nils/{FIRST} holds no notebook, only solution.pdf",),
         "rosa": (f"rosa/{FIRST} holds no notebook, only answers.py and notes.txt",),
+        "tim": (f"tim/{FIRST} holds no notebook, only {plain(chr(27) + '[31m.txt')}",),
     }
     assert left_out == ["solution.pdf is no notebook and was left out"]
+    assert "\x1b" not in str(flags), "a name in a terminal is text"
 
 
 @pytest.mark.parametrize("others, students", [(FIRST, ["doe_1", "roe_3"]), ("02_queries_keys_values", [])])

@@ -172,7 +172,7 @@ class _Selection:
             ours = [file for file in files if self._name in file.parts[:-1]]
             if ours and owner not in self._candidates and owner not in told:
                 self._candidates[owner] = []
-                only = listed([file.name for file in ours[:3]])
+                only = listed([plain(file.name, 40) for file in ours], 3)
                 scanner.left_out.append(LeftOut(owner, "/".join(ours[0].parts[:-1]), f"holds no notebook, only {only}"))
         return list(self._candidates)
 
