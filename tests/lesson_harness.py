@@ -3,14 +3,11 @@
 import re
 
 import nbformat
-import pytest
 import torch
 from torch import nn
 
 from helpers.authoring.build.lesson_source import Source
 from helpers.benchmarks.parts_speed.lesson_models import copy_attention, matching
-from helpers.data.recorded import recorded
-from helpers.training.ladder_runs import about
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 KINDS = [torch.float32, torch.float64]
@@ -23,12 +20,6 @@ def printed(source: Source, line: str = "") -> str:
         cells = [cell for cell in cells if line in cell.source]
         assert len(cells) == 1, f"{line!r} stands in {len(cells)} cells of {source.name}"
     return "".join(output.get("text", "") for cell in cells for output in cell.outputs)
-
-
-def skip_with_another_manual() -> None:
-    """For numbers of the embedded text, which is the manual of the running Python and differs between its versions."""
-    if about() != recorded("ladder")["data"]:
-        pytest.skip("The manual of this Python is not the one that the stored lessons were made with.")
 
 
 def near(ours: torch.Tensor, theirs: torch.Tensor, factor: float = 1) -> None:

@@ -1,10 +1,15 @@
 """Films, text, word vectors and the device: the same on every run, and fit for what lesson 1 shows with them."""
 
+import hashlib
+import sys
+from pydoc_data.topics import topics
+
 import numpy as np
 import pytest
 import torch
 
-from helpers.data.text import manual, sentences, words
+from helpers.data.recorded import recorded
+from helpers.data.text import manual, prose, sentences, words
 from helpers.data.toy.films import film_ratings, film_table
 from helpers.data.vectors import nearest, word_vectors
 from helpers.device import device
@@ -73,9 +78,19 @@ def test_averaging_over_unseen_ratings_spoils_it():
     assert (users @ films.T)[seen].abs().mean() < 0.75 * (right_users @ right_films.T)[seen].abs().mean()
 
 
-def test_manual():
-    text = manual()
-    assert 200_000 < len(text) < 400_000 and text == manual()
+def test_the_manual_is_one_text_for_every_python():
+    """So numbers of it hold everywhere: landmarks and rows of the ladder are of this text."""
+    assert hashlib.sha256(manual().encode()).hexdigest() == recorded("ladder")["data"]["sha256"]
+    again = prose(topics)  # of the Python that runs
+    if sys.version_info[:3] == (3, 11, 7):
+        assert again == manual()
+    ours, theirs = (set(text.split("\n\n")) for text in (manual(), again))
+    assert len(ours & theirs) > 0.6 * len(ours)
+
+
+@pytest.mark.parametrize("text", [manual(), prose(topics)], ids=["stored", "of this Python"])
+def test_manual(text):
+    assert 200_000 < len(text) < 400_000
     paragraphs = text.split("\n\n")
     assert len(set(paragraphs)) == len(paragraphs) > 800
     assert not any(mark in text for mark in ("::=", ">>>", "====", "****", "+---", "  ", "``"))

@@ -29,7 +29,7 @@ TEXTS = ("manual", "austen", "enwik8")
 SHARES = {"manual": (70, 80), "enwik8": (90, 95)}  # where the second and the third part begin, in percent
 NOVELS = (("emma", "mansfieldpark", "prideprejudice", "sensesensibility"), ("persuasion",), ("northangerabbey",))
 RECORDED = ("a small transformer", "the course's best")  # landmarks that take minutes to train
-MARGIN = 0.05  # bits by which a landmark is easier than what was reached: texts differ between versions of Python
+MARGIN = 0.05  # bits by which a landmark is easier than what was reached: machines round differently
 
 
 class OpenText(NamedTuple):

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson_harness import KINDS, encoder, near, printed, skip_with_another_manual
+from lesson_harness import KINDS, encoder, near, printed
 from torch import nn
 
 from helpers import ladder, plots
@@ -141,7 +141,6 @@ def test_the_lessons_landmarks_are_those_of_an_independent_count(text):
     last = [room["chances"](room["tables"], whole[cut - 6 : cut], byte)[6] for byte in range(256)]
     assert sum(last) == pytest.approx(1)
     if text is None:
-        skip_with_another_manual()
         assert [f"{found[f'order {k}']:.2f}" for k in (3, 4, 6)] == ["2.23", "2.08", "2.20"]
         assert min(found, key=found.get) == "order 4"
 
@@ -157,7 +156,6 @@ def test_the_packers_of_the_further_page_are_those_of_an_independent_count(text)
     found = {name: room["added"](pack) for name, pack in packers.items()}
     assert found == pytest.approx(packed(whole[:cut], whole[cut:]))
     if text is None:
-        skip_with_another_manual()
         assert f"{found['xz -9']:.2f}" == "1.99" and f"{found['gzip -9']:.2f}" == "2.47"
 
 
@@ -169,7 +167,6 @@ def test_the_recorded_tables_are_the_lessons():
 
 def test_with_the_window_of_gzip_xz_needs_more_bits_than_the_model(printed_text):
     """What *Measured further* says of xz."""
-    skip_with_another_manual()
     text = generator_text(places="embedded").data
     cut = len(text) * 19 // 20
     window = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 32 * 1024}]
@@ -584,7 +581,6 @@ def test_it_pays_to_read_more_and_not_to_look_farther(printed_text):
     rows = re.findall(r"^ *([\d.]+) times +([\d.]+)  ([\d, ]+)$", printed_text, re.M)
     assert rows == [("5.0", "2.17", "0, 1, 2, 3"), ("10.1", "2.03", "0, 1, 2, 3, 4")]
     assert [f"{sum(bits[name]) / 3:.2f}" for name in (three, f"{three}, twice the windows")] == ["2.31", "2.10"]
-    skip_with_another_manual()
     train, held_out = (bytes(part.tolist()) for part in ladder.text())
     order_4 = witten_bell(train, held_out, 4)[4]
     assert f"{order_4:.2f}" == "2.08" and twice < order_4 - 0.03
