@@ -427,6 +427,11 @@ BUGS_WITHOUT_A_TERM = {
 }
 
 
+def test_a_sentence_of_a_mistake_has_its_code_and_its_emphasis():
+    said = indexes.with_code("`a * b` takes *all* rows where s < t, 2 * 3 * 4 of them.")
+    assert said == "<code>a * b</code> takes <em>all</em> rows where s &lt; t, 2 * 3 * 4 of them."
+
+
 def test_the_page_of_a_term_joins_what_the_course_has(course):
     lessons, figures = course
     glossary = build.pages_for_site((ROOT / "site" / "glossary.md").read_text(encoding="utf-8"))

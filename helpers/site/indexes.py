@@ -10,7 +10,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby, zip_longest
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +25,7 @@ from helpers.players import SCRIPTS, title
 from helpers.site import render
 from helpers.site.course_index import FENCED_CODE, HEADING, SiteLesson, anchor, section_anchor
 from helpers.site.example_panels import shown, wrong_answers
+from helpers.text import marked
 from helpers.theme import DIAGRAMS
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def by_exercise(lesson: SiteLesson) -> list[tuple[str, list[Mistake]]]:
 
 
 def with_code(sentence: str) -> Markup:
-    """A sentence as HTML, its `code` set as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence, quote=False)))
+    """A sentence as HTML, its `code` set as code and its *emphasis* as emphasis."""
+    return Markup(marked(sentence))
 
 
 # --- figures and published bugs --------------------------------------------------------------------------------------
