@@ -23,7 +23,7 @@ _SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|resp)\.")
 
 @functools.cache
 def manual() -> str:
-    """The stored prose of the language reference, as one string of 256,484 bytes: see `prose`."""
+    """The stored prose of the language reference, 256,484 bytes in UTF-8: see `prose`."""
     return gzip.decompress(MANUAL.read_bytes()).decode()
 
 
