@@ -428,7 +428,7 @@ BUGS_WITHOUT_A_TERM = {
 
 
 def test_a_sentence_of_a_mistake_has_its_code_and_its_emphasis():
-    said = indexes.with_code("`a * b` takes *all* rows where s < t, 2 * 3 * 4 of them.")
+    said = indexes.marked_up("`a * b` takes *all* rows where s < t, 2 * 3 * 4 of them.")
     assert said == "<code>a * b</code> takes <em>all</em> rows where s &lt; t, 2 * 3 * 4 of them."
 
 
@@ -443,7 +443,7 @@ def test_the_page_of_a_term_joins_what_the_course_has(course):
     assert "https://github.com/meta-pytorch/torchtune/pull/1961" in cache
     assert "(../lessons/12_gpt2.ipynb)" in cache and "(notation.md" not in cache
     (mistakes,) = [mistake for one in lessons for mistake in one.mistakes if mistake.exercise == "generate_cached"][:1]
-    assert indexes.with_code(mistakes.title) in cache
+    assert indexes.marked_up(mistakes.title) in cache
     assert 'data-player="rotary"' in made["terms/rope"] and "{{" not in "".join(made.values())
     linked = terms.with_ways_to(glossary, [*made])
     assert linked.count("(terms/") == sum(len(page.entries) for page in terms.term_pages())

@@ -17,7 +17,7 @@ from helpers.notebooks import as_released, grade_id
 from helpers.site import render
 from helpers.site.course_index import SiteLesson, anchor
 from helpers.site.example_panels import highlighted
-from helpers.site.indexes import with_code
+from helpers.site.indexes import marked_up
 
 FILE = ROOT / "site" / "find_the_bug.toml"
 RIGHT_AT = (2, 0, 3, 1, 1, 3, 0, 2)  # where the right choice of each bug is, again and again
@@ -71,10 +71,10 @@ def bugs(lessons: Sequence[SiteLesson]) -> list[Bug]:
     for entry in tomllib.loads(FILE.read_text(encoding="utf-8"))["bug"]:
         if entry["lesson"] not in by_name:
             continue
-        choices = [(with_code(text), with_code(reply), k == 0) for k, (text, reply) in enumerate(entry["choices"])]
+        choices = [(marked_up(text), marked_up(reply), k == 0) for k, (text, reply) in enumerate(entry["choices"])]
         at = RIGHT_AT[len(found) % len(RIGHT_AT)]
         ordered = [*choices[1 : at + 1], choices[0], *choices[at + 1 :]]
-        number, saw = len(found) + 1, with_code(entry["saw"])
+        number, saw = len(found) + 1, marked_up(entry["saw"])
         found.append(Bug(number, by_name[entry["lesson"]], entry["exercise"], saw, ordered))
     return found
 

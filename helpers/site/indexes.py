@@ -52,7 +52,7 @@ def mistakes(lessons: Sequence[SiteLesson]) -> str:
     """Some wrong answers with their panels, then every mistake that a check knows by name, by exercise."""
     names = {lesson.name for lesson in lessons}
     panels = [shown(**answer) for answer in wrong_answers()["mistakes"] if answer["lesson"] in names]
-    tools = {"by_exercise": by_exercise, "with_code": with_code, "anchor": anchor}
+    tools = {"by_exercise": by_exercise, "marked_up": marked_up, "anchor": anchor}
     return render("mistakes.md.j2", lessons=lessons, panels=panels, **tools)
 
 
@@ -61,7 +61,7 @@ def by_exercise(lesson: SiteLesson) -> list[tuple[str, list[Mistake]]]:
     return [(name, list(some)) for name, some in groupby(lesson.mistakes, key=lambda mistake: mistake.exercise)]
 
 
-def with_code(sentence: str) -> Markup:
+def marked_up(sentence: str) -> Markup:
     """A sentence as HTML, its `code` set as code and its *emphasis* as emphasis."""
     return Markup(marked(sentence))
 

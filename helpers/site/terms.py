@@ -23,7 +23,7 @@ from helpers.exercises import Exercise
 from helpers.players import SCRIPTS, still
 from helpers.site import find_the_bug, render
 from helpers.site.course_index import SiteLesson, anchor
-from helpers.site.indexes import LessonFigure, PublishedBug, published_bugs, with_code
+from helpers.site.indexes import LessonFigure, PublishedBug, marked_up, published_bugs
 from helpers.site.reader_notebook import in_page, links_for_site
 
 ALSO_CALLED = re.compile(r"\s*Also called ([^.]+)\.")
@@ -157,7 +157,7 @@ def one_page(
         questions=[bug for bug in find_the_bug.bugs(lessons) if bug.exercise in page.exercises],
         lesson=next(lesson for lesson in lessons if lesson.number == home),
         near=[other for other in made if other is not page and other.entries[0].lesson == home],
-        with_code=with_code,
+        marked_up=marked_up,
         slug=slug,
     )
 
