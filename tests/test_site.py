@@ -361,6 +361,18 @@ def test_search_says_where_it_has_only_the_nearest_and_why_something_is_found(ad
     assert not browser.evaluate("document.querySelector('#found-first > p') !== null")
 
 
+def test_search_corrects_the_spelling_of_words_that_it_does_not_know_and_says_so(address, browser):
+    browser.open(f"{address}search.html?q=sotfmax")
+    browser.wait_for("document.querySelector('#found-first li') !== null")
+    assert browser.text("#found-first > p") == "Spelt as “softmax”:"
+    assert browser.evaluate("document.querySelector('#found-first a').href") == f"{address}terms/softmax.html"
+
+
+def test_search_does_not_find_a_short_word_inside_longer_ones(address, browser):
+    browser.open(f"{address}search.html?q=RAG")
+    browser.wait_for("document.querySelector('#search-results').textContent.includes('No page has these words')")
+
+
 def test_mistakes_come_after_all_else_unless_one_is_asked_for_by_its_title(address, browser):
     browser.open(f"{address}search.html")
     found = "window.findSubjects({}).map(one => one.says.startsWith('A mistake'))"

@@ -183,12 +183,14 @@ def test_the_page_that_searches_has_a_heading():
     assert page.h1.text == "Search"
 
 
-def test_a_description_is_the_first_text_without_formulas():
+def test_a_description_is_the_first_text_its_formulas_as_plain_text():
     page = postprocess.parse(
-        '<article role="main"><p>No.</p><p><span class="math">\\(x\\)</span> is a vector, with many components in it.'
-        "</p><p>A weighted average that picks its own weights &amp; what it is good for.</p></article>"
+        '<article role="main"><p>No.</p>'
+        '<p>Scores: <span class="math">\\(\\operatorname{softmax}(q k^\\top / \\sqrt d)\\)</span>'
+        "<noscript><math><mi>q</mi></math></noscript> are weights &amp; more.</p><p>A second paragraph.</p></article>"
     )
-    assert postprocess.first_words(page) == "A weighted average that picks its own weights & what it is good for."
+    assert postprocess.first_words(page) == "Scores: softmax(q k^⊤ / √d) are weights & more."
+    assert page.math is not None  # the page itself stays
 
 
 def test_a_link_to_a_page_shows_its_name_and_its_words():
@@ -410,6 +412,7 @@ def test_what_the_table_of_terms_names_exists_once(course):
         assert all(exercises.count(name) == 1 for name in page.exercises), page.exercises
         assert all(reports.count(name) == 1 for name in page.bugs), page.bugs
         assert not page.player or page.player in terms.SCRIPTS, page.player
+        assert set(page.see) <= {other.name for other in terms.term_pages()} - {page.name}, page.see
     assert len({page.title for page in terms.term_pages()}) == len(terms.term_pages())
 
 
@@ -436,7 +439,10 @@ def test_the_page_of_a_term_joins_what_the_course_has(course):
     lessons, figures = course
     glossary = build.pages_for_site((ROOT / "site" / "glossary.md").read_text(encoding="utf-8"))
     made = terms.pages(lessons, figures, glossary)
-    assert len(made) == len(terms.term_pages())
+    assert set(made) == {f"terms/{page.name}" for page in terms.term_pages()} | {"terms/index"}
+    assert all(f"({page.name}.md)" in made["terms/index"] for page in terms.term_pages())
+    assert "(grouped-query-attention.md)" in made["terms/kv-cache"]
+    assert "(kv-cache.md)" in made["terms/grouped-query-attention"]  # each leads back
     cache = made["terms/kv-cache"]
     assert "keys and values of earlier positions do not change" in cache  # the glossary's words
     assert 'href="../lessons/12_gpt2.html#exercise-generate-cached"' in cache and "<svg" in cache
@@ -551,7 +557,10 @@ def test_what_an_exercise_asks_stands_alone(course):
 def test_a_page_of_a_term_needs_its_lesson_only(masking):
     glossary = build.pages_for_site((ROOT / "site" / "glossary.md").read_text(encoding="utf-8"))
     made = terms.pages([masking], {masking.name: []}, glossary)
-    assert set(made) == {"terms/causal-mask", "terms/padding-mask"} and "## See it" not in made["terms/causal-mask"]
+    assert (
+        set(made) == {"terms/index", "terms/causal-mask", "terms/padding-mask"}
+        and "## See it" not in made["terms/causal-mask"]
+    )
 
 
 @pytest.mark.parametrize(

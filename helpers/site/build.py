@@ -55,7 +55,8 @@ SIDEBAR = {
     "Play": ("players/index", "players/pocket", "find-the-bug"),
     "Set up": ("students", "hubs"),
     "Reference": (
-        *("notation", "glossary", "exercises", "mistakes", "figures", "runs", "further", "bugs", "end", "about"),
+        *("notation", "glossary", "terms/index", "exercises", "mistakes", "figures"),
+        *("runs", "further", "bugs", "end", "about"),
     ),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }

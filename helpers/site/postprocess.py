@@ -5,6 +5,7 @@ Each step changes the parsed page in place; `finish` applies all of them to ever
 
 from __future__ import annotations
 
+import copy
 import re
 import textwrap
 from collections.abc import Iterable
@@ -192,13 +193,34 @@ def size_images(page: BeautifulSoup, folder: Path) -> None:
 
 
 def first_words(page: BeautifulSoup) -> str:
-    """The first paragraph of some length without formulas, shortened; "" without one."""
+    """The first paragraph of some length, shortened, its formulas as in plain text; "" without one."""
     article = page.find("article") or page
-    for paragraph in article.find_all("p"):
+    for paragraph in map(copy.copy, article.find_all("p")):
+        for twin in paragraph.find_all("noscript"):
+            twin.decompose()
+        for formula in paragraph.find_all(class_="math"):
+            formula.string = plain_formula(formula.get_text())
         words = " ".join(paragraph.get_text().split())
-        if len(words) > 40 and not paragraph.find(class_="math"):
+        if len(words) > 40:
             return textwrap.shorten(words, 200, placeholder=" …")
     return ""
+
+
+def plain_formula(tex: str) -> str:
+    r"""TeX between \( and \) without its marks: e^s_j / Σ_k e^s_k."""
+    signs = {
+        r"\top": "⊤",
+        r"\sqrt ": "√",
+        r"\sqrt": "√",
+        r"\sum": "Σ",
+        r"\cdot": "·",
+        r"\operatorname": "",
+        r"\text": "",
+    }
+    for command, sign in signs.items():
+        tex = tex.replace(command, sign)
+    spaced = re.sub(r"\\[ ,;:!]", " ", re.sub(r"\\[()]", "", tex))
+    return re.sub(r"[{}\\]", "", spaced)
 
 
 def add_metadata(page: BeautifulSoup, description: str, *, address: str = "", path: str = "") -> None:

@@ -39,6 +39,8 @@ class TermPage:
     title: str
     explains: tuple[str, ...]
     """Anchors of the glossary, the main one first."""
+    see: tuple[str, ...] = ()
+    """The names of pages to read next. Each leads back."""
     figure: str = ""
     """How the alternative text of a lesson's figure begins, "" for none."""
     player: str = ""
@@ -87,7 +89,7 @@ class TermPage:
 def term_pages() -> tuple[TermPage, ...]:
     """What site/terms.toml has."""
     table = tomllib.loads((ROOT / "site" / "terms.toml").read_text(encoding="utf-8"))
-    listed = ("explains", "exercises", "bugs")
+    listed = ("explains", "see", "exercises", "bugs")
     rows: dict[str, dict[str, Any]] = {
         name: {key: tuple(value) if key in listed else value for key, value in row.items()}
         for name, row in table.items()
@@ -121,14 +123,16 @@ class Asked:
 def pages(
     lessons: Sequence[SiteLesson], figures: Mapping[str, Sequence[LessonFigure]], glossary_page: str
 ) -> dict[str, str]:
-    """The pages as MyST, by their names. A page whose lesson is not among these is left out.
+    """The pages as MyST, by their names, with a list of all as terms/index. One whose lesson is missing is left out.
 
     figures: those of each lesson, by its name. glossary_page: the glossary as the site has it.
     """
     numbers = {lesson.number for lesson in lessons}
     said = {slug(heading): text.strip() for heading, text in ENTRY.findall(glossary_page)}
     made = [page for page in term_pages() if page.entries[0].lesson in numbers]
-    return {f"terms/{page.name}": one_page(page, lessons, figures, said, made) for page in made}
+    written = {f"terms/{page.name}": one_page(page, lessons, figures, said, made) for page in made}
+    of_lessons = [(lesson, [page for page in made if page.entries[0].lesson == lesson.number]) for lesson in lessons]
+    return {"terms/index": render("terms.md.j2", of_lessons=of_lessons, made=made)} | written
 
 
 def one_page(
@@ -156,7 +160,7 @@ def one_page(
         asked=asked,
         questions=[bug for bug in find_the_bug.bugs(lessons) if bug.exercise in page.exercises],
         lesson=next(lesson for lesson in lessons if lesson.number == home),
-        near=[other for other in made if other is not page and other.entries[0].lesson == home],
+        near=[other for other in made if other.name in page.see or page.name in other.see],
         marked_up=marked_up,
         slug=slug,
     )

@@ -9,7 +9,7 @@
   );
   const RARE = 0.1; // of all entries: a word that more of them hold says too little by itself
 
-  const plain = (text) => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "");
+  const plain = (text) => text.toLowerCase().normalize("NFD").replace(/[\u0300-\u036f]/g, "").replace(/\blesson(?=\d)/, "lesson ");
   const stem = (word) => (word.length > 4 ? word.replace(/(izations?|izers?|ings?|ions?|ed|ers?|es|e|s)$/, "") : word.replace(/([^s])s$/, "$1"));
   const allWords = (text) => plain(text).split(/[^\p{L}\p{N}√]+/u).filter(Boolean);
   const words = (text) => allWords(text).map(stem);
@@ -45,6 +45,36 @@
 
   /* How much of a word an entry holds; the names in its code count half. */
   const held = (entry, word) => Math.max(read(entry).all.held(word), read(entry).code.held(word) / 2);
+
+  /* How many letters are wrong, missing, too many or changed places with the next between two words; `most` + 1 stands
+     for more. Optimal string alignment, row by row. */
+  function typos(one, other, most) {
+    if (Math.abs(one.length - other.length) > most) return most + 1;
+    let [before, last] = [[], [...Array(other.length + 1).keys()]];
+    for (let i = 1; i <= one.length; i++) {
+      const row = [i];
+      for (let j = 1; j <= other.length; j++) {
+        const same = one[i - 1] === other[j - 1];
+        row[j] = Math.min(row[j - 1] + 1, last[j] + 1, last[j - 1] + Number(!same));
+        if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) row[j] = Math.min(row[j], before[j - 2] + 1);
+      }
+      [before, last] = [last, row];
+    }
+    return Math.min(last[other.length], most + 1);
+  }
+
+  /* A question whose unknown words are replaced by the titles' and names' nearest: two typos in a word of seven letters
+     or more, one in a shorter one, none in words of up to four. Of two as near the one of the earlier entry. */
+  function corrected(question, entries) {
+    const known = [...new Set(entries.filter((entry) => !entry.last).flatMap((entry) => allWords(`${entry.title} . ${entry.also ?? ""}`)))];
+    const nearest = (word) => {
+      const most = word.length > 6 ? 2 : 1;
+      const [best] = known.map((other) => [typos(word, other, most), other]).sort(([a], [b]) => a - b);
+      return best && best[0] <= most ? best[1] : word;
+    };
+    const unknown = (word) => word.length > 4 && !SMALL.has(word) && !entries.some((entry) => held(entry, word));
+    return allWords(question).map((word) => (unknown(word) ? nearest(word) : word)).join(" ");
+  }
 
   /* A question as it is written and by its stems, without small words. */
   const ask = (question) => {
@@ -103,8 +133,10 @@
     return [...best.values()].sort(better);
   }
 
-  /* The best entries for a question; where none has more than half of the words, those that are `nearest`. */
-  window.findSubjects = (question, entries = window.SUBJECTS ?? [], most = 8) => {
+  /* The best entries for a question, its spelling corrected; where none has more than half of the words, those that are
+     `nearest`. */
+  window.findSubjects = (written, entries = window.SUBJECTS ?? [], most = 8) => {
+    const question = corrected(written, entries);
     const asked = ask(question);
     const found = ranked(entries, (entry) => score(entry, asked), question);
     if (found.length) return found.slice(0, most);
@@ -119,9 +151,10 @@
     return holds(`${entry.title} ${entry.says}`) ? "" : (otherNames(entry).find(holds) ?? "");
   };
 
-  function show(question) {
+  function show(written) {
     document.getElementById("found-first")?.remove();
-    const found = window.findSubjects(question);
+    const found = window.findSubjects(written);
+    const question = corrected(written, window.SUBJECTS ?? []);
     const place = document.querySelector("#search-results");
     if (!place) return;
     if (!found.length) {
@@ -136,6 +169,7 @@
     const box = document.createElement("section");
     box.id = "found-first";
     box.setAttribute("aria-label", "Best matches");
+    if (question !== allWords(written).join(" ")) box.appendChild(document.createElement("p")).textContent = `Spelt as “${question}”:`;
     if (found[0].nearest) box.appendChild(document.createElement("p")).textContent = "Nothing has all of these words. Nearest:";
     const list = box.appendChild(document.createElement("ol"));
     for (const entry of found) {
@@ -183,6 +217,14 @@
     const said = Documentation.gettext;
     Documentation.gettext = (text) => (text.startsWith("Your search did not match") ? "No page has these words." : said.call(Documentation, text));
 
+    /* Sphinx looks for a word inside longer ones as well: RAG would find each page with an average. */
+    const byWords = Search.performTermsSearch;
+    Search.performTermsSearch = (wanted, ...others) => {
+      const { terms, titleterms } = Search._index;
+      const unknown = (word) => word.length < 5 && !Object.hasOwn(terms, word) && !Object.hasOwn(titleterms, word);
+      return [...wanted].some(unknown) ? [] : byWords.call(Search, wanted, ...others);
+    };
+
     /* What is around a hit, and not around a longer word that has it inside: RoPE, not property. */
     const summary = Search.makeSearchSummary;
     Search.makeSearchSummary = (html, keywords, anchor) => {
@@ -203,9 +245,10 @@
     const wholeText = Search.htmlToText;
     Search.htmlToText = (html, anchor) => {
       const page = new DOMParser().parseFromString(html, "text/html");
+      page.querySelectorAll("noscript").forEach((twin) => twin.remove()); // the same formulas, as MathML
       page.querySelectorAll("div.math").forEach((formula) => (formula.textContent = " "));
       page.querySelectorAll("span.math").forEach((formula) => {
-        formula.textContent = formula.textContent.replace(/\\[()]/g, "").replace(/\\[ ,;:!]/g, " ").replace(/[{}\\]/g, "");
+        formula.textContent = formula.textContent.replace(/\\[()]/g, "").replace(/\\[ ,;:!]/g, " ").replace(/\\operatorname|[{}\\]/g, "");
       });
       return wholeText(page.documentElement.outerHTML, anchor);
     };
