@@ -87,6 +87,14 @@ PICTURES = {
 }
 
 
+def test_equal_runs_do_not_hide_each_other_where_they_are_dots():
+    plots.runs({"": {"one": [5, 7, 5], "other": [7]}}, "share", dots=True)
+    (marks,) = plt.gca().get_lines()
+    assert list(marks.get_xdata()) == [5, 7, 5, 7]
+    first, second, third, other = marks.get_ydata()
+    assert 1.5 > first > second > third > 0.5 > other > -0.5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(p, marks=() if p in ("heads", "loss") else pytest.mark.deep) for p in PICTURES]

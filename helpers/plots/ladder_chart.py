@@ -33,6 +33,7 @@ def runs(
     series: Mapping[str, Mapping[str, Sequence[float]]],
     label: str,
     references: Mapping[str, float] | None = None,
+    dots: bool = False,
 ) -> None:
     """One row for each change, the first at the top, with a tick for each run.
 
@@ -40,14 +41,20 @@ def runs(
                 there are several.
     label       of the axis.
     references  {name: value}: vertical lines, named at the top.
+    dots        in place of ticks, a little below each other, the first run at the top: equal values do not hide.
     """
     changes = list(dict.fromkeys(change for runs_of in series.values() for change in runs_of))[::-1]
-    ax = plt.subplots(figsize=(WIDTH, 1.2 + 0.27 * len(changes) + 0.2 * (len(series) > 1)))[1]
+    row = 0.6 if dots else 0.27  # inches
+    ax = plt.subplots(figsize=(WIDTH, 1.2 + row * len(changes) + 0.2 * (len(series) > 1)))[1]
     for number, (name, runs_of) in enumerate(series.items()):
-        points = [(value, changes.index(change)) for change, values in runs_of.items() for value in values]
+        points = [
+            (value, changes.index(change) + dots * (0.36 - 0.72 * run / max(len(values) - 1, 1)))
+            for change, values in runs_of.items()
+            for run, value in enumerate(values)
+        ]
         x, y = zip(*points, strict=True)
-        (ticks,) = ax.plot(x, y, "|", color=COLOURS[number], label=name)
-        ticks.set(markersize=13 - 5 * number, markeredgewidth=1.5 + number)
+        (marks,) = ax.plot(x, y, "o" if dots else "|", color=COLOURS[number], label=name)
+        marks.set(**{"markersize": 4} if dots else {"markersize": 13 - 5 * number, "markeredgewidth": 1.5 + number})
     _name_rows(ax, changes, label, references or {})
     if len(series) > 1:
         ax.figure.legend(loc="outside lower center", ncols=len(series))
