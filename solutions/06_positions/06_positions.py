@@ -11,18 +11,18 @@
 #
 # *Dog bites man* and *man bites dog* have the same words and different meanings. Attention without a mask cannot
 # tell them apart: it compares vectors, and a comparison does not say which came first. Four methods bring order
-# back: a vector learned for each position, a vector computed from sines and cosines, a number for each distance,
-# and a rotation of queries and keys.
+# back: a vector learned for each position, a vector computed from sines and cosines, a number for each distance, and
+# a rotation of queries and keys.
 #
 # **Trained on short sequences, which of the four still works in longer ones?** This is the question of **length
-# extrapolation**. Guess now; near the end you test all four on sequences four times as long.
+# extrapolation**. Guess now; near the end you test all four.
 #
 # | | |
 # |---|---|
-# | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, rotary encoding, a relative bias, and a version of it for longer sequences |
+# | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, a relative bias, rotary encoding, and a bias for longer sequences |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [5](../05_masking/05_masking.ipynb); sine, cosine and their addition formulas |
-# | **It takes** | about 115 minutes: six exercises, one of them with a bug to fix, and two predictions; 24 points |
-# | **It computes** | in seconds, on any laptop, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
+# | **It takes** | about 100 minutes: six exercises, one of them with a bug to fix, and two predictions; 24 points |
+# | **It computes** | in seconds, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
 #
 # As in [the table](../../site/notation.md), b is the batch size, t the number of positions, e the width of the
 # model, h the number of heads and d the width of one. A query is at position i, a key at position j, and p is any
@@ -50,7 +50,7 @@ check = start("06_positions")
 # ## Without positions, unmasked attention loses the order
 #
 # Give three words a vector each, send them through four layers of multi-head attention, and average the outputs
-# into one vector for the whole sentence, as a classifier would. Then do the same with *dog* and *man* exchanged.
+# into one vector, as a classifier would. Then exchange *dog* and *man*.
 
 # %%
 torch.manual_seed(0)
@@ -69,13 +69,12 @@ for sentence in ("dog bites man", "man bites dog"):
     print(sentence, [round(y, 3) for y in read(sentence).tolist()])
 
 # %% [markdown]
-# The two vectors are equal in every printed digit, and no training can change that. Attention without a mask is
+# The two vectors are equal in every printed digit, and no training can change that. Unmasked attention is
 # **[permutation equivariant](../../site/glossary.md#permutation-equivariance)** (lesson 1), and so is a stack of
-# such layers: permuted inputs give the same outputs, in the permuted order, so their mean is the same. The model
+# such layers: permuted inputs give the same outputs in the permuted order, so their mean is the same. The model
 # knows *which* words are there but not *where*.
 #
-# So the position must be added somewhere: to the vectors, before attention sees them, or to their comparison. Both are
-# called **positional encoding**. We begin with the vectors.
+# What adds the *where* is a **positional encoding**.
 
 # %%
 plots.diagrams.positions_flow()
@@ -83,31 +82,21 @@ plots.diagrams.positions_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The path runs down from the ids to the attention weights of the first layer. The three boxes at
-# the side hold the four methods of this lesson: two add to the vectors, one rotates queries and keys, one adds to the
-# scores.
+# **How to read it.** The path runs down from the ids to the attention weights of the first layer. The boxes at the side
+# hold the four methods: two add a vector, one rotates queries and keys, one adds to the scores.
 #
 # </div>
 #
-# | method | acts on | learned | positions enter a score as |
-# |---|---|---|---|
-# | learned | the vectors | a vector for each position | i and j |
-# | sinusoidal | the vectors | nothing | i and j |
-# | relative bias | the scores | a number for each distance | i − j only |
-# | rotary | queries and keys | nothing | i − j only |
-#
-# The first two methods encode the **absolute position** p. With the last two, only the **relative position** i − j
-# reaches a score.
+# The first two methods encode the **absolute position** p, so a score can depend on i and j separately. With the other
+# two, positions enter a score only as the **relative position** i − j.
 
 # %% [markdown]
 # ## A learned vector marks each position, up to the last row
 #
 # The simplest method gives every position a **learned vector** and adds it to the vector of the word, as in GPT-2
 # and BERT. The vectors are the t_max rows of a table, trained like any other parameter. `nn.Embedding(rows, width)`
-# is such a table; called with integers, it returns the rows with those indices.
-#
-# For a position after the last row, PyTorch's error names neither the length of the sequence nor t_max; yours will.
-# (`finished` holds solutions: use it in your answers only where a card allows it.)
+# is such a table; called with integers, it returns the rows with those indices. (`finished` holds solutions: use it
+# in your answers only where a card allows it.)
 
 # %% [markdown]
 # <div class="card">
@@ -171,12 +160,10 @@ for sentence in ("dog bites man", "man bites dog"):
     print(sentence, [round(y, 3) for y in read(sentence, embed).tolist()])
 
 # %% [markdown]
-# Now the two orders give two vectors, even before training: *dog* at position 0 and *dog* at position 2 are
-# different inputs.
-
-# %% [markdown]
-# In a trained model, such vectors let a head look one word back. Here is the head of lesson 5 once more, without a
-# mask. On the right, the published model's learned position vectors have been added to the words.
+# Now the two orders give two vectors, even before training.
+#
+# Here is a trained head, that of lesson 5, without a mask. On the right, the model's learned position vectors have been
+# added to the words.
 
 # %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without positions the column of bank is dark in nearly every row. With positions the map is white but for a dark line just below the diagonal; the first word gives its weight to itself."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -194,35 +181,30 @@ for name, weights in zip(("without", "with"), maps):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row: the word that looks. Column: the word that is looked at. Every row sums to 1. The model is
-# all-MiniLM-L6-v2.
+# **How to read it.** Every row sums to 1. The model is all-MiniLM-L6-v2.
 #
 # </div>
 #
-# With positions, each word but the first gives nearly all its weight to the word before it. **Where queries
-# and keys contain positions, a query can select a position.**
+# With positions, each word but the first gives nearly all its weight to the word before it. **Where queries and keys
+# contain positions, a query can select a position.**
 #
-# For longer sequences, a table is a poor start. Row 7 has nothing to do with row 8 until training relates them. A row
-# learns only from sequences that reach its position, and after the last row there is nothing. Could a **formula**
-# give every position a vector, so that nearby positions get similar vectors and no two are equal?
+# For longer sequences, a table is a poor start. A row learns only from sequences that reach its position, and after
+# the last row there is nothing. Could a **formula** give every position a vector?
 
 # %% [markdown]
 # ## A formula has a vector for every position
 #
-# A clock does this for moments. The fast hand tells nearby moments apart, the slow ones distant moments, and
-# together three hands identify every second of twelve hours.
-#
-# The **sinusoidal encoding** of ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) is such
-# a clock, with e/2 hands. Hand $m$ turns by $\omega_m$ radians per position, and is written as the sine and the
-# cosine of its angle:
+# The **sinusoidal encoding** of ["Attention is all you need"](https://arxiv.org/abs/1706.03762) (section 3.5) is a
+# clock with e/2 hands. Hand $m$ turns by $\omega_m$ radians per position, and is written as the sine and the cosine of
+# its angle, **side by side**:
 #
 # $$\mathrm{PE}(p)_{2m} = \sin(p\,\omega_m), \qquad \mathrm{PE}(p)_{2m+1} = \cos(p\,\omega_m),
 # \qquad \omega_m = \frac{1}{10000^{\,2m/e}}, \qquad m = 0, \dots, \tfrac e2 - 1 .$$
 #
-# Hand 0, with $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions. Since $2\pi$ is irrational, it
-# never points exactly the same way twice, so no two positions get equal vectors. Each hand is slower than the one
-# before it, by the factor $10000^{2/e}$. The sine and the cosine of a hand are **side by side**, at $2m$ and
-# $2m+1$.
+# Hand 0, with $\omega_0 = 1$, completes a turn every $2\pi \approx 6.3$ positions, and tells neighbours apart. It
+# never points exactly the same way twice, since $2\pi$ is irrational, but it comes close: 44 positions are almost
+# exactly 7 turns. Each hand is slower than the one before it, by the factor $10000^{2/e}$, and the slower hands tell
+# such positions apart.
 
 # %% [markdown]
 # <div class="card">
@@ -282,25 +264,24 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** A row is the vector of one position. Follow a column downwards to watch one hand turn: quickly at
-# the left edge, hardly at all at the right. Neighbouring positions differ mainly in the fast hands, positions far apart
-# also in the slow hands.
+# the left edge, hardly at all at the right.
 #
 # </div>
 
 # %% [markdown]
 # ## With this formula, a step back is one matrix
 #
-# Why both sine and cosine? Because together they turn a step of $\Delta$ positions **back** into a rotation. By
-# their addition formulas, for one hand of speed $\omega$,
+# Why both sine and cosine? Together they turn a step of $\Delta$ positions **back** into a rotation. By their
+# addition formulas, for one hand of speed $\omega$,
 #
 # $$\begin{bmatrix} \sin((p-\Delta)\,\omega) \\ \cos((p-\Delta)\,\omega) \end{bmatrix} \;=\;
 # \begin{bmatrix} \cos \Delta\omega & -\sin \Delta\omega \\ \sin \Delta\omega & \cos \Delta\omega \end{bmatrix}
 # \begin{bmatrix} \sin p\,\omega \\ \cos p\,\omega \end{bmatrix} .$$
 #
-# This block depends on $\Delta$ and $\omega$ but **not on p**. It is a rotation: the hand turns back by
-# $\Delta\omega$. Put one such block for each hand on the diagonal of an (e, e) matrix $M$. Then $\mathrm{PE}(p -
-# \Delta) = M\,\mathrm{PE}(p)$, with the same $M$ for every p. **"The word two positions back" has become a linear
-# map**, like $W_q$ and $W_k$. The authors chose sinusoids in the hope that a model could easily learn such maps.
+# This block depends on $\Delta$ and $\omega$ but **not on p**: it turns the hand back by $\Delta\omega$, wherever it
+# points. Put one such block for each hand on the diagonal of an (e, e) matrix $M$. Then $\mathrm{PE}(p - \Delta) =
+# M\,\mathrm{PE}(p)$, with the same $M$ for every p. **"The word two positions back" has become a linear map**, like
+# $W_q$ and $W_k$. The authors chose sinusoids in the hope that a model could easily learn such maps.
 
 # %% [markdown]
 # <div class="card">
@@ -349,25 +330,22 @@ def shift_matrix(back, e, device=None):
 check(shift_matrix)
 
 # %% [markdown]
-# A rotation preserves lengths and angles, so the dot product of two encodings does not change when both are shifted.
-# It depends only on the distance between them:
+# A rotation preserves dot products. So the product of two encodings depends only on the distance between them:
 #
 # $$\mathrm{PE}(p) \cdot \mathrm{PE}(p - \Delta) \;=\; \sum_m \cos(\Delta\,\omega_m) .$$
 #
-# It is largest at distance 0 and equal on both sides, so by itself it cannot tell *before* from *after*. A shift matrix
-# in $W_q$ moves the peak. The next cell uses yours to build a head with its peak at distance 2. At each position of a
-# random sequence, it has to name the letter two positions back.
+# It is largest at distance 0. A shift matrix in $W_q$ moves this peak. The next cell uses yours to build a head that
+# names, at each position of a random sequence, the letter two positions back.
 #
-# The keys are the encodings themselves, and the values are the letters. $M$ for the distance 2 turns PE(i) into the
-# query PE(i − 2), which the key at position i − 2 matches best. (In the code encodings are rows, so $W_q$ is
-# $M^\top$.) A factor of 8 makes the softmax sharp.
+# The keys are the encodings themselves, and the values are the letters. $M$ turns PE(i) into the query PE(i − 2),
+# which the key at position i − 2 matches best.
 
 # %% tags=["nbval-check-output"]
 def two_back(letters):
     """letters: (t,), integers from 0 to 7. Returns (t,): the letter two positions back."""
     encodings = sinusoidal_encoding(len(letters), 32, device())    # (t, e)
-    queries = encodings @ shift_matrix(2, 32, device()).T          # row i is PE(i − 2)
-    weights = torch.softmax(8 * queries @ encodings.T, dim=-1)     # (t, t)
+    queries = encodings @ shift_matrix(2, 32, device()).T          # row i is PE(i − 2); W_q = M.T
+    weights = torch.softmax(8 * queries @ encodings.T, dim=-1)     # (t, t); 8 makes it sharp
     return (weights @ F.one_hot(letters, 8).float()).argmax(dim=-1)
 
 for t in (64, 6000):
@@ -376,9 +354,9 @@ for t in (64, 6000):
     print(f"by hand, at length {t}: {hits} of {t - 2} letters right")
 
 # %% [markdown]
-# No letter is wrong, at length 64 or at 6,000: one matrix serves every position. So a head whose queries and keys see
-# only sinusoids *can* look two positions back. But only special matrices, such as the shift matrix, make its scores a
-# function of i − j; with most others they depend on i and j separately. Will training find a special one?
+# No letter is wrong, even at length 6,000: one matrix serves every position. So a head whose queries and keys see
+# only sinusoids *can* look two positions back. But with most other matrices, its scores depend on i and j separately.
+# Will training find a special one?
 
 # %% [markdown]
 # ## A bias on the scores depends on the distance alone
@@ -388,11 +366,9 @@ for t in (64, 6000):
 #
 # $$\text{score}_{ij} \;=\; \frac{q_i \cdot k_j}{\sqrt d} + u_{\,i-j} ,$$
 #
-# with a learned number $u_{i-j}$ for each distance $i - j$: a **relative bias**. The distance runs from $-(t-1)$,
-# farthest ahead, to $t-1$, farthest back. A table made for the longest sequence has $2\,t_{max} - 1$ numbers, with
-# distance 0 in the middle. A shorter sequence uses the inner part of the table. This simplifies the bias of T5
-# ([Raffel et al., 2020](https://arxiv.org/abs/1910.10683), section 2.1), which has a number for each of 32 ranges of
-# distances, and for each head.
+# with a learned number $u_{i-j}$ for each distance $i - j$: a **relative bias**. A table for t_max positions has
+# $2\,t_{max} - 1$ numbers, with distance 0 in the middle. A shorter sequence uses the inner part. This simplifies the
+# bias of T5 ([Raffel et al., 2020](https://arxiv.org/abs/1910.10683), section 2.1).
 #
 # | index in the table, t_max = 4 | 0 | 1 | 2 | **3** | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
@@ -404,8 +380,8 @@ for t in (64, 6000):
 # **Exercise 4 · `relative_bias`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
 # From the table, make the (t, t) matrix that is added to the scores. t may be smaller than t_max, and t_max follows
-# from the length of the table. The code below runs: no index is out of range, gradients reach the table, and a model
-# can be trained with it. But it does not do what the docstring says. Fix it.
+# from the length of the table. The code below runs, and a model can be trained with it. But it does not do what the
+# docstring says. Fix it.
 #
 # <details><summary>Hint 1: a table of labels</summary>
 #
@@ -446,18 +422,10 @@ def relative_bias(table, t):
 check(relative_bias)
 
 # %% [markdown]
-# **A function can be tested by a property that it must have.** A bias that depends only on the distance has equal
-# numbers along each diagonal, whatever the numbers are.
-
-# %%
-bias = relative_bias(torch.randn(15, device=device()), 6)    # t_max = 8, t = 6
-print("equal along each diagonal:", torch.equal(bias[1:, 1:], bias[:-1, :-1]))
-
-# %% [markdown]
 # ## Rotate queries and keys, and only the distance counts
 #
-# A bias depends only on the distance, but it is the same for all words. The fourth method lets the effect of a
-# distance depend on q and k: it **rotates** both, pair by pair, like the hands of the clock.
+# A bias is the same for all words. The fourth method lets the effect of a distance depend on q and k: it **rotates**
+# both, pair by pair, like the hands of the clock.
 #
 # Cut a vector of width d into d/2 pairs. At position p, turn pair m by the angle $p\,\omega_m$, with $\omega_m =
 # 1/10000^{2m/d}$:
@@ -527,31 +495,8 @@ from helpers.players import show_player
 show_player("rotary")
 
 # %% [markdown]
-# Put the same query and the same key at every position, and multiply each query by each key:
-
-# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. The number just above the main diagonal differs from the number just below it."}}
-torch.manual_seed(5)
-q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
-positions = torch.arange(8, device=device())
-plain = q @ k.mT                                                          # (b, h, t, t)
-turned = rotate(q, positions) @ rotate(k, positions).mT
-labels = {"row_label": "position i of the query", "column_label": "position j of the key"}
-titles = ("q · k", "turned q · turned k")
-plots.heat_pair(plain[0, 0], turned[0, 0], titles=titles, same_scale=True, **labels)
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Left: the same two vectors everywhere, so the same product everywhere. Right: after turning, the
-# product depends on the positions, but only through i − j: along each diagonal it is constant. (That the product is
-# largest at i = j is due to this q and k.) The diagonals just above and just below the main one differ, so *before*
-# and *after* are told apart.
-#
-# </div>
-#
-# Only queries and keys are turned, because only they are compared. Llama and Mistral use rotary encoding; many
-# programs pair component m with m + d/2 instead ([lesson 18](../18_since_gpt2/18_since_gpt2.ipynb)).
+# The curve of the score is not symmetric, so *before* and *after* are told apart. Llama and Mistral use rotary
+# encoding; many programs pair component m with m + d/2 instead ([lesson 18](../18_since_gpt2/18_since_gpt2.ipynb)).
 
 # %% [markdown]
 # ## Trained at length 16, tested at length 64
@@ -589,7 +534,7 @@ class TwoBack(nn.Module):
             scores = scores + self.bias(self.table, t)
         return self.to_logits(torch.softmax(scores, dim=-1) @ v)
 
-# %%
+# %% tags=["hide-input"]
 torch.set_num_threads(1)    # models as small as these are faster on one core than on two
 
 def trained(method, seed):
@@ -640,9 +585,8 @@ sinusoids_beyond = "A"
 ### END SOLUTION
 
 # %% [markdown]
-# Before the next prediction, look at what training made of the bias tables. Only positions 0 and 1 could
-# look 14 or 15 ahead, and the loss skips them. So not only the distances beyond ±15 are still at 0, but also −14 and
-# −15. To treat both sides alike, we count ±14 and beyond as **new**.
+# Before the next prediction, look at what training made of the bias tables. The distances that the loss never reached
+# are still at 0. We call them **new**.
 
 # %% tags=["hide-input"]
 for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
@@ -668,7 +612,7 @@ relative_beyond = "C"
 # relative_beyond = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth, but for one spike at position 32. Sinusoidal: the same, but beyond position 15 the runs mostly vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine, the second higher. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy against position in sequences of 64: a panel for each of four methods, each with three runs, trained on sequences of 16. Learned: all runs at 1 up to position 15, then near chance, one eighth, but for one spike at position 32. Sinusoidal: the same, but beyond position 15 the runs mostly vary between chance and nearly a half, and all have spikes near positions thirty-four and fifty-nine, the second higher. Relative bias: all runs near four tenths everywhere. Rotary: two runs at 1 everywhere; run 1 is near nine tenths, and drops to about three quarters at position twenty-seven."}}
 figure, axes = plt.subplots(2, 2, figsize=(6, 4.8), sharex=True, sharey=True)
 for ax, (method, runs) in zip(axes.flat, models.items()):
     reached = [accuracy(model, 64) for model in runs]
@@ -700,18 +644,19 @@ check.prediction("sinusoids_beyond", sinusoids_beyond)
 check.prediction("relative_beyond", relative_beyond)
 
 # %% [markdown]
-# ***A model can represent this* and *training will find it* are two different claims.** A head whose queries and keys
-# see only sinusoids can look two positions back at length 64; the three trained models, which see sinusoids and
-# letters added, do not. Beyond position 15, about a quarter of their answers are right, and with learned vectors hardly
-# more than by chance.
+# **Only rotary encoding works at length 64, and only in two runs of three.** To both relative methods, (9, 7) and
+# (40, 38) are the same case: distance 2. That is not enough. **The new distances must also get little weight.**
 #
-# **Two of the three rotary runs make next to no errors.** To rotary encoding, (9, 7) and (40, 38) are the same case:
-# distance 2.
+# - **The relative bias has learned *two positions back* and still fails**, at the first positions as at the last. The
+#   new distances are still at 0, above the wrong ones that training pushed down. Together they take most of the weight.
+# - **With rotary encoding**, new distances get hardly any weight in runs 2 and 3. Run 1 confuses distance 27 with
+#   distance 2.
+# - **With absolute positions**, i and j themselves are new. The later rows of the learned table were never trained.
+#   With sinusoids a solution exists: this model is right at every position when its weights are set by hand. ***A model
+#   can represent this* and *training will find it* are two different claims.**
 #
-# **The relative bias has learned *two positions back* and still fails**, at the first positions as at the last.
-# Training pushed down the biases of the wrong distances that it met. The new distances are still at 0, above the
-# wrong ones, and together they take [most of the weight](../../site/further.md#lesson-6). If that is the cause, a
-# different bias for them must help. Design it.
+# [Measured further](../../site/further.md#lesson-6) shows these weights. If new distances are the cause, a different
+# bias for them must help. Design it.
 
 # %% [markdown]
 # <div class="card">
@@ -719,10 +664,9 @@ check.prediction("relative_beyond", relative_beyond)
 # **Exercise 6 · `longer_bias`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
 # Make a bias for sequences **longer** than those in training, from a table that was trained on t_max positions.
-# Trained distances keep their numbers. What the new ones get is up to you, and there is more than one right answer.
-# It has to hold for any table, and for sequences up to eight times as long: where all scores are equal, the new
-# distances of a row together get less than a thousandth of its weight. No entry may be +∞ or NaN. You may use
-# `finished.relative_bias`, so that a mistake in exercise 4 does not carry over.
+# Trained distances keep their numbers. What the new ones get is up to you. It has to hold for any table, and for
+# sequences up to eight times as long: where all scores are equal, the new distances of a row together get less than
+# a thousandth of its weight. No entry may be +∞ or NaN. You may use `finished.relative_bias`.
 #
 # <details><summary>Hint 1: which distances are new</summary>
 #
@@ -757,11 +701,16 @@ def longer_bias(table, t):
 check(longer_bias)
 
 # %% [markdown]
-# The next cell adds your bias to the scores of all twelve models, with no new training.
+# The next cell adds your bias to the scores of all twelve models, with no new training. Where a method has no bias, the
+# trained distances get 0.
 
-# %%
+# %% tags=["hide-input"]
 def with_your_bias(model):
-    """A copy with your bias: distances −13 to 13 keep the one they had, or 0."""
+    """A copy with your bias: distances −13 to 13 keep the one they had, or 0.
+
+    The loss skips positions 0 and 1, so it reached distances −13 to 15. Both sides are
+    treated alike.
+    """
     model = copy.deepcopy(model)
     kept = torch.zeros(27, device=device()) if model.table is None else model.table[50:77]
     model.table, model.bias = nn.Parameter(kept.detach()), longer_bias
@@ -773,26 +722,23 @@ for method, runs in models.items():
     print(f"{method:>13}, positions 16 to 63: {before} as trained, {after} with your bias")
 
 # %% [markdown]
-# **Hiding the new distances repairs the relative bias, and the one rotary run that had failed; it repairs neither
-# absolute method.** The sinusoidal accuracy rises, to less than half. For absolute positions, i and j themselves are
-# new: even in windows of 16 letters, where no distance is new, both methods make many errors [once the windows begin at
-# later positions](../../site/further.md#lesson-6). What was learned for the pair (9, 7) need not hold for (40, 38).
+# **Hiding the new distances repairs both relative methods, and neither absolute one.** The sinusoidal accuracy rises,
+# to less than half. With absolute positions the distances are not the only cause: even in windows of 16 letters, where
+# no distance is new, both methods make many errors [once the windows begin at later
+# positions](../../site/further.md#lesson-6).
 #
-# Hiding changes two things: the level of the new distances, and how many letters share the weight. Both matter. With
-# new distances at −0.95, the level of the wrong ones, [about a fifth of the answers](../../site/further.md#lesson-6)
-# are still wrong.
+# Hiding also leaves fewer letters to share the weight, and that matters, too. With new distances only at the level of
+# the wrong ones, [about a fifth of the answers](../../site/further.md#lesson-6) of the relative bias are still wrong.
 #
-# Two published methods also cover new distances. [Shaw et al., 2018](https://arxiv.org/abs/1803.02155), set a limit:
-# beyond it, all distances on one side share a learned vector. *ALiBi* ([Press et al.,
-# 2022](https://arxiv.org/abs/2108.12409)) subtracts from each score the distance times a fixed number, a different
-# one for each head. Its authors also found that language models with rotary encoding get worse on texts longer than
-# those in training (figure 1). Yours was one small task.
+# A published method, *ALiBi*, subtracts from each score the distance times a fixed number, a different one for each
+# head. Its authors found that language models with rotary encoding get worse on texts longer than those in training
+# ([Press et al., 2022](https://arxiv.org/abs/2108.12409), figure 1). Yours was one small task.
 
 # %% [markdown]
 # ## Your model so far
 #
-# Does the method also matter for real text, in windows no longer than those in training? From the first rung on, your
-# models have known where each byte is. Now your `PositionEmbedding` replaces the code that told them.
+# Does the method also matter for real text, in windows no longer than those in training? So far, given code has told
+# your models where each byte is. Now your `PositionEmbedding` replaces it.
 
 # %%
 from helpers.data.recorded import recorded
@@ -805,43 +751,40 @@ torch.manual_seed(0)
 ladder.climb(ByteModel(CausalSelfAttention(E, H), positions_class(T, E)), samples=False)
 
 # %% [markdown]
-# Now take the positions **away**, and then put each of the other three methods in their place.
+# Our runs also try the same model without positions, and with each of the other three methods.
 
 # %% tags=["hide-input"]
 bits = recorded("ladder")["result"]["bits"]
 rows = {
-    "one head, no positions": "06 one head without positions",
-    "one head, learned": "03_scaling",
-    "four heads, no positions": "06 without positions",
-    "four heads, sinusoidal": "06 sinusoids",
-    "four heads, relative bias": "06 relative bias",
-    "four heads, rotary": "06 rotary",
-    "four heads, learned": "06_positions",
+    "no positions": "06 without positions",
+    "sinusoidal": "06 sinusoids",
+    "relative bias": "06 relative bias",
+    "rotary": "06 rotary",
+    "learned": "06_positions",
 }
 print("held-out bits per byte, three runs of ours")
 for row, key in rows.items():
-    print(f"{row:<27}", " ".join(f"{run:.2f}" for run in bits[key]))
+    print(f"{row:<13}", " ".join(f"{run:.2f}" for run in bits[key]))
 
 # %% [markdown]
-# **Positions and heads pay off together.** Learned positions save 0.2 [bits per
-# byte](../../site/glossary.md#bits-per-byte) with one head and 0.6 with four. **Which of the four methods
-# it is matters much less**: sinusoids are a tenth of a bit behind, and the other three are nearly equal. No window here
-# is longer than those in training.
+# **Positions matter; which of the four methods it is matters much less.** Learned positions save 0.6 [bits per
+# byte](../../site/glossary.md#bits-per-byte). Sinusoids are a tenth of a bit behind, and the other three are nearly
+# equal. (With one head instead of four, positions [save much less](../../site/further.md#lesson-6).)
 
 # %% [markdown]
 # ## What you can do now
 #
 # **Trained on short sequences, which of the four methods still works in longer ones?** In your test only rotary
-# encoding, and only in two runs of three.
+# encoding, and only in two runs of three. Two things were needed:
 #
-# - **Both relative methods could be repaired.** Hiding the new distances raised the relative bias from about 0.40 to
-#   0.98. One rotary run had been at 0.91 up to position 15, and at 0.80 beyond; repaired, it made next to no errors.
-# - **Hiding them repaired neither absolute method.** Sinusoids rose from about a quarter of the answers to less than
-#   half, and learned vectors stayed below a fifth. Yet a head that sees only sinusoids, set by hand, made no mistake.
-# - **Within the trained length, the methods nearly agree.** All twelve models scored 1.00 at length 16. On real
-#   text, with four heads, the methods differed by about a tenth of a bit.
+# - **Scores that depend on the distance alone.** Both relative methods have them by construction. Sinusoids allow them,
+#   as the head set by hand shows, but training did not find them. With the new distances hidden, sinusoids stayed below
+#   half, and learned vectors below a fifth.
+# - **Little weight for new distances.** Hiding them raised the relative bias from about 0.40 to 0.98, and the failed
+#   rotary run from 0.80 to next to no errors.
 #
-# You can write all four. Before you rely on one in longer sequences, test it there.
+# Within the trained length, the choice of method mattered little. Before you rely on one in longer sequences, test it
+# there.
 #
 # **Two questions to think about**
 #
@@ -864,8 +807,8 @@ for row, key in rows.items():
 #
 # - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 3.5, and table
 #   3, row (E), where learned and sinusoidal encodings score nearly the same.
-# - [Dai et al., *Transformer-XL*, 2019](https://arxiv.org/abs/1901.02860), section 3.3: relative distances for
-#   memories from earlier segments.
+# - [Shaw et al., 2018](https://arxiv.org/abs/1803.02155): relative positions, where all distances beyond a limit share
+#   a learned vector.
 # - [Su et al., *RoFormer*, 2021](https://arxiv.org/abs/2104.09864), section 3: rotary encoding.
 #
 # Attention with positions is nearly a transformer. Only a small network, two shortcuts and normalisation are missing.

@@ -9,7 +9,7 @@
 #
 # Twelve small models were trained in [lesson 6](../06_positions/06_positions.ipynb) to name the letter two positions
 # back, on sequences of 16. Here is a closer look: how often they are right, where they look, what new distances do to
-# them, and what a model does whose weights are set by hand.
+# them, and what a model does whose weights are set by hand. At the end, what positions save a language model.
 
 # %%
 import copy
@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import plots
+from helpers.data.recorded import recorded
 from helpers.parts.positions import PositionEmbedding, relative_bias, rotate, sinusoidal_encoding
 
 plots.use_course_style()
@@ -243,3 +244,24 @@ report("set by hand", [by_hand])
 # **How to read it.** The columns are those of the first table, for one model. Language models with sinusoids or rotary
 # encoding also get worse on texts longer than those in training ([Press et al.,
 # 2022](https://arxiv.org/abs/2108.12409), figure 1).
+
+# %% [markdown]
+# ## Positions save more with four heads than with one
+#
+# Learned positions save the course's language model 0.2 bits per byte with one head of width 64 and 0.6 with four heads
+# of width 16. Without positions, four heads are hardly better than one.
+
+# %%
+bits = recorded("ladder")["result"]["bits"]
+rows = {
+    "one head, no positions": "06 one head without positions",
+    "one head, learned": "03_scaling",
+    "four heads, no positions": "06 without positions",
+    "four heads, learned": "06_positions",
+}
+print("held-out bits per byte, three runs of each")
+for row, key in rows.items():
+    print(f"{row:<24}", " ".join(f"{run:.2f}" for run in bits[key]))
+
+# %% [markdown]
+# **How to read it.** Less is better. These are the runs of the section *Your model so far*, trained on real text.

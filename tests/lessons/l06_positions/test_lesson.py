@@ -270,18 +270,6 @@ def test_a_head_of_the_sentence_looks_one_word_back_with_positions():
     assert float(without) < 0.3 and float(with_positions) > 0.95
 
 
-def test_the_turned_product_of_most_queries_and_keys_is_not_largest_at_the_same_position():
-    """The caption: largest at i = j for this q and k (seed 5), elsewhere for most."""
-
-    def largest(seed):
-        torch.manual_seed(seed)
-        q, k = torch.randn(2, 1, 1, 1, 16).expand(2, 1, 1, 8, 16)
-        i, j = divmod(int((positions.rotate(q, torch.arange(8)) @ positions.rotate(k, torch.arange(8)).mT).argmax()), 8)
-        return i - j
-
-    assert largest(5) == 0 and sum(largest(seed) == 0 for seed in range(50)) < 5
-
-
 def test_the_head_made_by_hand_is_right_at_6000_too():
     hits = re.findall(r"length (\d+): (\d+) of (\d+)", printed(SOURCE, "def two_back"))
     assert [tuple(map(int, line)) for line in hits] == [(64, 62, 62), (6000, 5998, 5998)]
@@ -297,6 +285,7 @@ def test_the_hints_worked_cases_are_right():
 
     assert rounded(math.sin(3), math.cos(3), math.sin(0.03), math.cos(0.03)) == [0.14, -0.99, 0.03, 1.00]
     assert round(10000 ** (1 - 2 / 32) * math.tau, -3) == 35_000
+    assert rounded(44 / math.tau) == [7.00]  # where hand 0 comes close to its start again
     assert rounded(25 / math.tau, 25 * 10000 ** (-2 / 64) / math.tau) == [3.98, 2.98]
     assert rounded(math.cos(2), math.sin(2), math.cos(0.02), math.sin(0.02)) == [-0.42, 0.91, 1.00, 0.02]
     turned = [(1 + 0j) * complex(math.cos(3), math.sin(3)), 2j * complex(math.cos(0.03), math.sin(0.03))]
