@@ -20,7 +20,7 @@ from .mask_rows import mask_row
 from .number_grids import number_grids
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane
-from .search_tree import Candidate, search_tree
+from .search_tree import Candidate, search_tree, search_tree_of
 from .sentence_map import sentence_map
 from .style import COLOURS, DASHES, MARKERS, SIGNED, WEIGHTS, png, use_course_style
 from .weights import colour_scale, heat, heat_pair

@@ -870,6 +870,6 @@ beam_search = exercise(
 LESSON = Lesson(
     "10_encoder_decoder",
     "Encoder and decoder",
-    (make_masks, cross_attention, decoder_block, encoder_decoder, greedy_decode, smoothed_loss, beam_search),
+    (cross_attention, decoder_block, make_masks, encoder_decoder, smoothed_loss, greedy_decode, beam_search),
     predictions_of("10_encoder_decoder"),
 )

@@ -7,11 +7,12 @@
 # %% [markdown]
 # # Measured further: Encoder and decoder
 #
-# Four measurements that go beyond [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb). They use the finished
-# parts, and a shorter training on the same data.
+# What goes beyond [lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb): three measurements with the finished
+# parts and a shorter training on the same data, and two looks at its recorded run.
 
 # %%
 import copy
+import textwrap
 
 import matplotlib.pyplot as plt
 import torch
@@ -159,3 +160,22 @@ plt.show()
 # **How to read it.** Recorded, one seed. The mean cross-entropy, here without smoothing, on pairs that are in neither
 # the training nor the test set. Lower is better. The learning rate falls to 0 at the end, and the last two points
 # hardly differ.
+
+# %% [markdown]
+# ## Real sentences: what BLEU does not see
+#
+# Four of the test sentences, chosen by hand from high to low BLEU, with the model's translation by beam search and a
+# human one.
+
+# %% tags=["hide-input"]
+KINDS = {"English": "english", "model": "translation", "human": "reference"}
+for sample in [run["samples"][k] for k in (0, 1, 7, 9)]:
+    print(f"BLEU of this sentence: {sample['sentence_bleu']}")
+    for name, key in KINDS.items():
+        text = textwrap.fill(sample[key], 78, subsequent_indent=10 * " ")
+        print(f"{name:>8}: {text}")
+
+# %% [markdown]
+# **How to read it.** BLEU compares words with one human translation, and cannot tell which of them matter. The Boston
+# Terrier that became a boy gets a higher score than the muddy field, which has one wrong ending, but other words and
+# another order than the human's.

@@ -396,8 +396,8 @@ def test_the_stored_lesson_translates_few_numbers_when_most_words_are_right():
     """The truth of `early_numbers`."""
     text = printed(SOURCE)
     words = re.search(r"after 160 steps: (\d+)% of the words are right", text)[1]
-    again, numbers, short, long = map(float, re.search(r"after 160 steps" + 4 * r" +([\d.]+)%" + r"\n", text).groups())
-    assert again == float(words) > 70 and numbers < 40 and long < short
+    again, numbers = map(float, re.search(r"after 160 steps" + 2 * r" +([\d.]+)%" + r"\n", text).groups())
+    assert again == float(words) > 70 and numbers < 40
 
 
 def test_the_stored_lesson_fails_on_recombined_numbers_and_no_search_can_mend_it():
@@ -433,7 +433,6 @@ def test_the_stored_loss_stops_near_its_floor():
     reached = float(re.search(r"mean loss of the last 100 steps: ([\d.]+)", printed(SOURCE))[1])
     floor = float(re.search(r"least that is possible with smoothing 0.1: ([\d.]+)", printed(SOURCE))[1])
     assert floor < reached < floor + 0.05
-    assert math.exp(-reached) == pytest.approx(0.5, abs=0.02), "a coin toss"
 
 
 def test_the_stored_doubt_is_that_of_the_smoothing_and_goes_with_it():
@@ -464,6 +463,17 @@ def test_an_alignment_draws_every_link_and_makes_the_crossing_ones_stand_out():
     assert len(widths) == 3 and widths[0] == widths[1] > widths[2]
     first, second = ax.lines[0].get_xdata(), ax.lines[1].get_xdata()
     assert (first[0] - second[0]) * (first[1] - second[1]) < 0
+    plots.style.plt.close("all")
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_thick_line_of_a_drawn_search_is_what_the_search_returns(width):
+    torch.manual_seed(3)
+    model, source, words = tiny(5), rows([3], 8, 4), ["<pad>", "<start>", "<stop>", "x", "y"]
+    plots.search_tree_of(encoder_decoder.beam_search, model, source, words, START, STOP, width, limit=6)
+    thick = [text.get_text().split()[0] for text in plots.style.plt.gca().texts if text.get_fontweight() == "bold"]
+    found = encoder_decoder.beam_search(model, source, START, STOP, 6, width).tolist()
+    assert thick == [words[token] for token in found]
     plots.style.plt.close("all")
 
 
