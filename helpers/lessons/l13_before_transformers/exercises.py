@@ -456,14 +456,14 @@ LESSON = Lesson(
     "13_before_transformers",
     "Before transformers",
     (
-        gru_step,
         sentence_vector,
+        gru_step,
         additive_scores,
-        general_scores,
         attentive_decoder,
-        skip_gram_loss,
         read_backwards,
         bi_language_model,
+        general_scores,
+        skip_gram_loss,
     ),
     predictions_of("13_before_transformers"),
 )

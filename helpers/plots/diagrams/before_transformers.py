@@ -18,13 +18,13 @@ def two_readers() -> Sheet:
         sheet.text(left + 86, 40, f"asked: the {asked} word", SMALL, soft=True)
         for name, y in (("2", 84), ("1", 150)):
             for k, x in enumerate(xs):
-                sheet.box(x, y, 30, 30, kind, words=f"*h*_{{{name}}}", size=SMALL)
+                sheet.box(x, y, 30, 30, kind, words=name, size=SMALL)
                 sheet.arrow((x, y + 50), (x, y + 17))
                 if 0 <= k + forward < 4:
                     sheet.arrow((x + 15 * forward, y), (xs[k + forward] - 15 * forward, y))
         for x in xs:
             sheet.arrow((x, 69), (x, 52))
-            sheet.box(x, 216, 30, 30, "plain", words="*h*_{0}", size=SMALL)
+            sheet.box(x, 216, 30, 30, "plain", words="0", size=SMALL)
             sheet.arrow((x, 262), (x, 233))
         for x, word in zip(xs, words, strict=True):
             sheet.text(x, 274, word, SMALL)

@@ -183,7 +183,7 @@ def exact(model, count):
 
 # %%
 class AttentiveDecoder(nn.Module):
-    """Exercise 5 of the lesson, solved: its weights are drawn in the same order."""
+    """Exercise 4 of the lesson, solved: its weights are drawn in the same order."""
 
     def __init__(self, n, e, d, m, a):
         super().__init__()
