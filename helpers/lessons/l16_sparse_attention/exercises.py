@@ -403,7 +403,7 @@ WHOLE_CHUNK = (
     " whole chunk at once, a quarter would be left. Is there a loop over positions, or over parts of some other size?"
 )
 ONE_CHUNK = (
-    "Try one chunk that holds all positions. If that agrees with the loop of exercise 5 and smaller chunks do not, look"
+    "Try one chunk that holds all positions. If that agrees with the loop of exercise 4 and smaller chunks do not, look"
     " at how the state is read, and at what is handed to the next chunk; if it does not agree either, look at the"
     " decays between the positions of one chunk."
 )
