@@ -14,20 +14,17 @@
 # an answer cheaper, and does the text stay the same?**
 #
 # **Quantisation** stores each weight in fewer bits, and changes the model. A smaller **cache** leaves less to read
-# beside the weights. **Speculative decoding** reads the weights less often, and a short proof shows that the
-# distribution of the text stays the same. One table grows with the lesson: bytes, loss, and tokens a second.
+# beside the weights. **Speculative decoding** reads the weights less often, and provably keeps the text's distribution.
 #
 # | | |
 # |---|---|
-# | **You will build** | rounding to few bits, two weights in a byte, a linear layer of integers, one that survives outliers, the size of a cache, and decoding with a draft; one of them you fix |
+# | **You will build** | rounding to few bits, linear layers of integers, the size of a cache, and decoding with a draft; one of them you fix |
 # | **You need** | lessons [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 90 minutes: seven exercises, 26 points, and two predictions |
-# | **It computes** | for seconds in each cell, about a minute in all |
+# | **It takes** | about 80 minutes: seven exercises, 26 points, and two predictions |
+# | **It computes** | about a minute in all |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, d width of a head, n
-# vocabulary. A matrix of weights is (o, i), o outputs and i inputs. New letters are k, the number of drafted tokens,
-# and p and q, the probabilities of the large model and of the draft. Parts whose names begin with `finished_` are for
-# the exercises that build on them.
+# A matrix of weights is (o, i), o outputs and i inputs. Other sizes are those of [the notation
+# table](../../site/notation.md). Parts named `finished_…` are for the exercises that build on them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -59,27 +56,24 @@ check = start("21_cheaper_answers")
 # %% [markdown]
 # ## A cache saves much of each pass
 #
-# The pocket GPT-2 of lesson 12 was trained on modules of Python's standard library. Its loss is measured on others,
-# in [bits per byte](../../site/glossary.md#bits-per-byte), and its speed in tokens for a second of processor time,
-# the median of five runs. Without a cache each pass computes the whole text anew. With the [key–value
-# cache](../../site/glossary.md#key-value-cache) it computes one position. Speeds differ between machines, and are
-# measured anew for each table: compare them within one. The kB are those of the blocks' matrices, the part that we
-# will round; cache, embeddings and a draft's own weights are not counted.
+# The pocket GPT-2 of lesson 12 was trained on Python's standard library. Without a cache each pass computes the whole
+# text anew. With the [key–value cache](../../site/glossary.md#key-value-cache) it computes one position, and draws the
+# same tokens.
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
 tokenizer = Tokenizer.from_folder(files.folder)
 pocket = gpt2.load(files.folder, device())
-windows = [tokenizer.encode(text[:1500])[:257]
-           for name, text in stdlib_sources().items() if is_held_out(name)]
-windows = torch.tensor([ids for ids in windows if len(ids) == 257][:16], device=device())
-bytes_read = sum(len(tokenizer.decode(ids[1:]).encode()) for ids in windows.tolist())
+passages = [tokenizer.encode(text[:1500])[:257]
+            for name, text in stdlib_sources().items() if is_held_out(name)]
+passages = torch.tensor([ids for ids in passages if len(ids) == 257][:16], device=device())
+bytes_read = sum(len(tokenizer.decode(ids[1:]).encode()) for ids in passages.tolist())
 
 @torch.no_grad()
 def held_out_bits(model):
-    """Bits per byte on sixteen windows of modules that the model has not read."""
-    logits = model(windows[:, :-1]).flatten(0, 1)
-    nats = F.cross_entropy(logits, windows[:, 1:].flatten(), reduction="sum").item()
+    """Bits per byte on sixteen passages of modules that the model has not read."""
+    logits = model(passages[:, :-1]).flatten(0, 1)
+    nats = F.cross_entropy(logits, passages[:, 1:].flatten(), reduction="sum").item()
     return nats / math.log(2) / bytes_read
 
 def speeds(ways, count=32, times=5):
@@ -94,44 +88,36 @@ def speeds(ways, count=32, times=5):
     torch.set_num_threads(threads)
     return {name: count / statistics.median(each) for name, each in seconds.items()}
 
-board, writers = {}, {}
+def with_cache(model):
+    return lambda count, g: gpt2.generate_cached(model, first, count, generator=g)
 
-def enter(name, size, loss, write=None):
-    """A row: kilobytes of the blocks' matrices, bits per byte, and what is timed."""
-    board[name] = f"{size / 1000:6,.0f} kB  {loss:.3f} bits per byte"
-    if write:
-        writers[name] = write
-
-def show():
-    found = speeds(writers)
-    for name, row in board.items():
-        fast = f"  {found[name]:8.0f} tokens a second" if name in found else ""
-        print(f"{name:30} {row}{fast}")
-
-here, first = gpt2.load(files.folder), windows[:1, :48].cpu()    # speeds are those of a CPU
-whole, exact = matrix_bytes(pocket, 32), held_out_bits(pocket)
-enter("float32, no cache", whole, exact,
-      lambda count, g: gpt2.generate(here, first, count, generator=g))
-enter("float32, with a cache", whole, exact,
-      lambda count, g: gpt2.generate_cached(here, first, count, generator=g))
-show()
+here, first = gpt2.load(files.folder), passages[:1, :48].cpu()    # speeds are those of a CPU
+ways = {"no cache": lambda count, g: gpt2.generate(here, first, count, generator=g),
+        "with a cache": with_cache(here)}
+for name, speed in speeds(ways).items():
+    print(f"{name:12} {speed:6.0f} tokens a second")
+in_all = 4 * sum(weight.numel() for weight in pocket.parameters())
+print(f"the weights in float32: {in_all / 1e6:.0f} MB")
 
 # %% [markdown]
-# Both rows draw the same tokens. (This model is small: beside reading, arithmetic and overhead count, so fewer bytes
-# need not be faster here.)
+# Speeds are in processor time, medians of five runs. Compare them only within one output.
+#
+# **This model can show what rounding does to loss and text. It cannot show what fewer bytes save:** with 9 MB of
+# weights, arithmetic and overhead count beside reading. So expect no gain in speed from fewer bits on it. A larger
+# model is timed for that, and one gain is only computed.
 #
 # ## With one scale for a matrix, 3 bits spoil the model
 #
 # The simplest rounding divides a matrix by one number, its **scale**, and rounds to whole numbers: with 4 bits, from −7
-# to 7. Each weight is replaced by its whole number times the scale. Embeddings, biases and norms stay as they are. The
-# cell also prints [greedy](../../site/glossary.md#greedy-decoding) continuations of one prompt.
+# to 7. Each weight is replaced by its whole number times the scale. Only the matrices of the blocks are rounded. The
+# loss is in [bits per byte](../../site/glossary.md#bits-per-byte) on modules that the model has not read. Texts are
+# [greedy](../../site/glossary.md#greedy-decoding).
 
 # %%
 prompt = 'import os\n\ndef read_lines(path):\n    """'
 ids = torch.tensor([tokenizer.encode(prompt)], device=device())
-coarse = {32: exact}
-weights = sum(p.numel() for p in pocket.parameters())
-share = whole / 4 / weights
+coarse = {32: held_out_bits(pocket)}
+share = matrix_bytes(pocket, 32) / in_all
 print(f"rounded: {share:.0%} of the weights; kept in float32: {1 - share:.0%}")
 for bits in (8, 4, 3):
     model = with_matrices(pocket, lambda w: rounded(w, bits, "tensor"))
@@ -143,10 +129,9 @@ for bits, loss in coarse.items():
     print(f"{bits:>2} bits: {loss:.3f} bits per byte")
 
 # %% [markdown]
-# **With 8 bits the loss hardly changes. With 3 it more than doubles**, and the model continues the prompt with
-# nonsense. The largest weight of a matrix sets the step for all others. So give each row a scale of its own, or
-# each **group**: a stretch of consecutive numbers of a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a
-# group and the integer of a weight w in it are
+# **With 8 bits the loss hardly changes. With 3 it more than doubles**, and the text is nonsense. The largest weight
+# sets the step for all others. So give each row a scale of its own, or each **group**: a stretch of consecutive numbers
+# of a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer of a weight w in it are
 #
 # $$s = \frac{\max |w|}{m}, \qquad \mathrm{integer}(w) = \mathrm{round}(w / s) .$$
 
@@ -156,10 +141,9 @@ for bits, loss in coarse.items():
 # **Exercise 1 · `quantize`** &nbsp; ★★☆ · 9 minutes · 4 points
 #
 # Round each group of `group` consecutive numbers of a row with a scale of its own; without `group` a row is one
-# group. There may be any number of leading axes. The largest magnitude of a group becomes m or −m. A group of zeros
-# has scale 1 and integers 0.
+# group. A group of zeros has scale 1 and integers 0.
 #
-# What every check in this lesson asks: new tensors are on the device of the input, and inputs stay unchanged.
+# In every exercise here, new tensors are on the input's device, and inputs stay unchanged.
 #
 # <details><summary>Hint 1: an axis for the groups</summary>
 #
@@ -195,61 +179,14 @@ def quantize(w, bits, group=None):
 check(quantize)
 
 # %% [markdown]
-# In a byte of its own, a 4-bit integer saves nothing over 8 bits. So two share a byte, each in a half, a
-# **nibble**.
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `pack_nibbles`** &nbsp; ★★☆ · 6 minutes · 3 points
-#
-# Put two 4-bit integers, from −8 to 7, into each byte: numbers 0 and 1 of a row into the first, 2 and 3 into the
-# second, and so on. (`quantize` never gives −8, but four bits can hold it.) The first of a pair goes into the low
-# half. Negative numbers are in two's complement: −1 is 1111. A row has an even length, which may be 0.
-#
-# <details><summary>Hint 1: what a byte of −3 looks like</summary>
-#
-# As int8, −3 is 11111101. Only its low half belongs in the result. `&`, `|` and `<<` work on the bits of a tensor.
-#
-# </details>
-# <details><summary>Hint 2: a pair by hand</summary>
-#
-# −3 is 1101 and 5 is 0101. The pair (−3, 5) is 0101 1101 = 5 · 16 + 13 = 93. In which type is there room for 15 · 16?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "pack_nibbles", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def pack_nibbles(integers):
-    """Two integers of 4 bits in each byte.
-
-    integers: (..., i), int8, from -8 to 7. Returns (..., i/2), uint8.
-    """
-    ### BEGIN SOLUTION
-    low, high = integers[..., 0::2] & 15, integers[..., 1::2] & 15
-    return low.to(torch.uint8) | (high.to(torch.uint8) << 4)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_pack_nibbles", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(pack_nibbles)
-
-# %% [markdown]
-# <details><summary>The same bug in public: read this once your check is green</summary>
-#
-# Keras shifted nibbles as int8. The low half of a negative number is 8 to 15, and 16 times that does not fit: on a
-# TPU the weights came out corrupted ([pull request 22338](https://github.com/keras-team/keras/pull/22338)).
-#
-# </details>
-
-# %% [markdown]
-# ## A scale for each row recovers most of what rounding costs
+# ## A scale for each row recovers most of the loss
 #
 # A scale of 16 bits for each group of 32 adds half a bit to each weight. Is that worth it?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which cross."}}
-ways = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
+scalings = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
 series, table = {}, {}
-for name, group in ways.items():
+for name, group in scalings.items():
     points = []
     for bits in (3, 4, 5, 6, 8):
         loss = held_out_bits(with_matrices(pocket, lambda w: rounded(w, bits, group)))
@@ -260,35 +197,32 @@ plots.curves(series, "size of the blocks' matrices (kB)", "bits per byte, held o
              landmarks={"32 bits": coarse[32]}, title="A scale for each row is nearly free")
 plt.show()
 for bits in (4, 3):
-    print(f"{bits} bits:", ", ".join(f"{name} {table[name, bits]:.3f}" for name in ways))
+    print(f"{bits} bits:", ", ".join(f"{name} {table[name, bits]:.3f}" for name in scalings))
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Points from left to right: 3, 4, 5, 6 and 8 bits. Sizes include the scales. One model: others
-# may order the ways differently.
+# **How to read it.** Points from left to right: 3, 4, 5, 6 and 8 bits. Sizes include the scales.
 #
 # </div>
 #
-# **With 3 and 4 bits, a scale for each row recovers most of what one scale costs, for almost no bytes.** Groups of
-# 32 recover more, but need more bytes: at equal size neither is clearly better here.
-
-# %% [markdown]
+# **With 3 and 4 bits, a scale for each row recovers about three quarters of the loss that one scale adds, for almost
+# no bytes.** Groups of 32 recover more, for more bytes: at equal size neither is clearly better in this model.
+#
 # ## Inputs can be integers of 8 bits as well
 #
-# If the inputs of a layer are integers like its weights, the whole product can be computed with integers, for which
-# many processors have instructions of their own. Activations are not known beforehand, so each vector gets its scale
-# when it arrives:
+# If the inputs of a layer are integers like its weights, so is the whole product, and many processors have instructions
+# of their own for that. Activations are not known beforehand, so each vector gets its scale when it arrives:
 #
 # $$y_o \approx s_x\, s_o \sum_i \mathrm{integer}(x_i)\, \mathrm{integer}(w_{oi}) .$$
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `int8_linear`** &nbsp; ★★☆ · 7 minutes · 3 points
+# **Exercise 2 · `int8_linear`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Quantise x to 8 bits, with one scale for each vector, multiply integers with integers, and then apply both scales.
-# `finished_quantize` may be used. x is float32 or float64.
+# `finished_quantize` may be used.
 #
 # <details><summary>Hint 1: where there is room</summary>
 #
@@ -321,36 +255,30 @@ def int8_linear(x, integers, scales):
 check(int8_linear)
 
 # %% [markdown]
-# `int8_linear` multiplies whole numbers as floats. `with_integer_products` computes the same with int8 tensors and
-# `torch._int_mm`. It is timed on the pocket model, and on a model of 100 million random weights:
+# `int8_linear` multiplies whole numbers as floats. `with_integer_products` computes the same with int8 tensors. It is
+# timed on the pocket model and on one of 100 million random weights:
 
-# %%
+# %% tags=["hide-input"]
 in_integers = with_linear(pocket, lambda x, w: int8_linear(x, *quantize(w, 8)))
-fast = with_integer_products(here)
-enter("4 bits, a scale a row", matrix_bytes(pocket, 4), table["one a row", 4])
-enter("8 bits, integer products", matrix_bytes(pocket, 8), held_out_bits(in_integers),
-      lambda count, g: gpt2.generate_cached(fast, first, count, generator=g))
-show()
+print(f"the pocket model's loss: in float32 {coarse[32]:.3f} bits per byte, "
+      f"with integer products {held_out_bits(in_integers):.3f}")
 large = gpt2.GPT2(gpt2.Config(n=2048, t_max=256, e=1024, h=16, depth=8))
-fast_large = with_integer_products(large)
-found = speeds({
-    "float32": lambda count, g: gpt2.generate_cached(large, first, count, generator=g),
-    "8 bits": lambda count, g: gpt2.generate_cached(fast_large, first, count, generator=g),
-}, count=8)
-print(f"100 million weights: 8 bits write {found['8 bits'] / found['float32']:.1f} times as "
-      "many tokens a second as float32")
+for name, model, count in (("pocket model", here, 32), ("100 million weights", large, 8)):
+    found = speeds({"float32": with_cache(model),
+                    "8 bits": with_cache(with_integer_products(model))}, count)
+    print(f"{name}: 8 bits write {found['8 bits'] / found['float32']:.1f} times as "
+          "many tokens a second as float32")
 
 # %% [markdown]
-# **Integer products pay for the large model, and not for the pocket model.** A likely reason is the rounding of the
-# inputs in each layer. The row of 4 bits has no speed: this lesson has no product that reads packed weights.
+# **Integer products make the large model faster, and cost the pocket model hardly any loss.** They make the pocket
+# model slower, likely by rounding the inputs in each layer.
 #
 # ## Kept out of 8 bits, outlier features cost almost nothing
 #
 # [Dettmers et al., 2022](https://arxiv.org/abs/2208.07339) (section 4) found that from about 6.7 billion parameters
 # on, in every layer, a few features of the activations are up to 20 times as large as the others. We give the pocket
-# model two such
-# **outlier features**: we multiply two features by 20 in each norm, and divide the weights that read them by 20.
-# The model computes the same as before.
+# model two such **outlier features**: each norm multiplies two features by 20, and the weights that read them are
+# divided by 20. The model computes the same.
 
 # %% [markdown]
 # <div class="card">
@@ -372,35 +300,41 @@ lost_features = "C"
 # lost_features = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %%
+# %% tags=["hide-input"]
 pairs = [[7, 100], [30, 150], [61, 118]]
 features = pairs[0]
-outlying = with_outliers(pocket, features, 20.0)
-with torch.no_grad():
-    x = outlying.blocks[0].norm1(outlying.embed(windows[:, :-1]))    # (b, t, e)
-errors = (dequantize(*quantize(x, 8)) - x).abs().mean(dim=(0, 1)) / x.abs().mean(dim=(0, 1))
-others = [i for i in range(len(errors)) if i not in features]
-print("mean error, relative to the mean size: "
-      f"the two large features {errors[features].mean():.1%}, "
+others = [i for i in range(pocket.config.e) if i not in features]
+
+@torch.no_grad()
+def relative_errors(model):
+    """The mean error of each feature in 8 bits, relative to its mean size."""
+    x = model.blocks[0].norm1(model.embed(passages[:, :-1]))    # (b, t, e)
+    return (dequantize(*quantize(x, 8)) - x).abs().mean(dim=(0, 1)) / x.abs().mean(dim=(0, 1))
+
+before, errors = relative_errors(pocket), relative_errors(with_outliers(pocket, features, 20.0))
+print("mean error, relative to the mean size")
+print(f"before: the two features {before[features].mean():.1%}, "
+      f"the other {len(others)} {before[others].mean():.1%}")
+print(f"after: the two large features {errors[features].mean():.1%}, "
       f"the other {len(others)} {errors[others].mean():.1%}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_lost_features", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("lost_features", lost_features)
 
 # %% [markdown]
-# One large number sets the step of its whole vector. So **LLM.int8()**, the method of the same paper (section 3.2),
-# cuts each product in two. Features that have a magnitude of 6 or more at any position are multiplied in 16 bits
-# (here in float32), with the weights that read them. All others go through 8 bits.
+# One large number sets the step of its whole vector. So **LLM.int8()** (section 3.2 of the same paper) cuts each
+# product in two. Features that reach a magnitude of 6 at any position are multiplied in 16 bits (here in float32),
+# with the weights that read them. All others go through 8 bits.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `mixed_linear`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Exercise 3 · `mixed_linear`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Find the outlier features: those in which some vector of x has a magnitude of `threshold` or more, over all leading
-# axes. Multiply them exactly. The rest of x and of w is quantised to 8 bits, with a scale for each vector and for
-# each row, and goes through `finished_int8_linear`. Neither scale may be set by an outlier feature. No feature, or
-# every feature, may be an outlier, and x may be a single vector.
+# Find the outlier features: those in which some vector of x, over all leading axes, has a magnitude of `threshold` or
+# more. Multiply them exactly. The rest of x and of w goes through `finished_int8_linear`, in 8 bits, with a scale for
+# each vector and each row. Neither scale may be set by an outlier feature. No feature, or every feature, may be an
+# outlier, and x may be a single vector.
 #
 # <details><summary>Hint 1: a mask over features</summary>
 #
@@ -445,43 +379,86 @@ def split(threshold):
         return mixed_linear(x, w, threshold)
     return linear
 
-ways = {"all in float32": lambda x, w: x @ w.T,
-        "weights in 8 bits": lambda x, w: x @ eight_bits(w).T,
-        "activations in 8 bits": lambda x, w: eight_bits(x) @ w.T,
-        "both in 8 bits": lambda x, w: int8_linear(x, *quantize(w, 8)),
-        "split at 6": split(6.0), "split at 10": split(10.0)}
+layers = {"nothing": lambda x, w: x @ w.T,
+          "weights alone": lambda x, w: x @ eight_bits(w).T,
+          "weights and activations": lambda x, w: int8_linear(x, *quantize(w, 8)),
+          "both, split at 6": split(6.0), "both, split at 10": split(10.0)}
 models = [pocket, *(with_outliers(pocket, pair, 20.0) for pair in pairs)]
-print(f"{'':>22}  no outliers  two outlier features    kept out of 8 bits")
-for name, linear in ways.items():
+print(f"{'in 8 bits':>23}  no outliers  two outlier features    kept out of 8 bits")
+for name, linear in layers.items():
     shares.clear()
     losses = [held_out_bits(with_linear(model, linear)) for model in models]
     kept, of = map(sum, zip((0, 1), *shares))
-    print(f"{name:>22}  {losses[0]:11.4f}  " + " ".join(f"{loss:.4f}" for loss in losses[1:])
+    print(f"{name:>23}  {losses[0]:11.4f}  " + " ".join(f"{loss:.4f}" for loss in losses[1:])
           + (f"{kept / of:13.0%} of the weights" if kept else ""))
 
 # %% [markdown]
-# **What outlier features cost comes mostly from the activations, and the split recovers nearly all of it.** So it
-# is with three pairs of features. But at 6 the split keeps a quarter of the weights in float32, though two of 192
-# features were made large. At 10 it keeps far fewer, at the same loss. [Measured
-# further](../../site/further.md#lesson-21) has larger losses.
+# **Outlier features cost through the activations, and the split recovers nearly all of it**, with each of three pairs.
+# At 6 it keeps a quarter of the weights in float32, at 10 far fewer, at the same loss.
+#
+# ## Optional: two weights in a byte
+#
+# In a byte of its own, a 4-bit integer saves nothing over 8 bits. So two share a byte, each in a half, a **nibble**.
+# The sizes of the first figure count packed weights. No later section needs this exercise.
 
 # %% [markdown]
+# <div class="card">
+#
+# **Exercise 4 · `pack_nibbles`** &nbsp; ★★☆ · 6 minutes · 3 points
+#
+# Put two 4-bit integers, from −8 to 7, into each byte: numbers 0 and 1 of a row into the first, 2 and 3 into the
+# second, and so on. The first of a pair goes into the low half. Negative numbers are in two's complement: −1 is 1111. A
+# row has an even length, which may be 0.
+#
+# <details><summary>Hint 1: what a byte of −3 looks like</summary>
+#
+# As int8, −3 is 11111101. Only its low half belongs in the result. `&`, `|` and `<<` work on the bits of a tensor.
+#
+# </details>
+# <details><summary>Hint 2: a pair by hand</summary>
+#
+# −3 is 1101 and 5 is 0101. The pair (−3, 5) is 0101 1101 = 5 · 16 + 13 = 93. In which type is there room for 15 · 16?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "pack_nibbles", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pack_nibbles(integers):
+    """Two integers of 4 bits in each byte.
+
+    integers: (..., i), int8, from -8 to 7. Returns (..., i/2), uint8.
+    """
+    ### BEGIN SOLUTION
+    low, high = integers[..., 0::2] & 15, integers[..., 1::2] & 15
+    return low.to(torch.uint8) | (high.to(torch.uint8) << 4)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_pack_nibbles", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(pack_nibbles)
+
+# %% [markdown]
+# <details><summary>The same bug in public: read this once your check is green</summary>
+#
+# Keras shifted nibbles as int8. The low half of a negative number is 8 to 15, and 16 times that does not fit: on a
+# TPU the weights came out corrupted ([pull request 22338](https://github.com/keras-team/keras/pull/22338)).
+#
+# </details>
+#
 # ## The cache of one long text can outgrow the weights
 #
-# Beside the weights, each new token reads the whole cache of its text. Each layer keeps a key and a value of width d
-# for each position and each of its heads of keys: `groups` of them with [grouped
-# queries](../18_since_gpt2/18_since_gpt2.ipynb). A layer with a
-# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. And a cache can be
-# quantised like weights.
+# Beside the weights, each new token reads the whole cache of its text. A layer keeps a key and a value of width d for
+# each position and each of its **key heads**: with [grouped queries](../18_since_gpt2/18_since_gpt2.ipynb), fewer than
+# its query heads. A layer with a [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last
+# positions. Both are chosen before training. Rounding the cache, like weights, can come later.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `cache_bytes`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# How many bytes does the cache of one text take? `windows` has an entry for each layer: None for full attention, or
-# the number of positions that the layer keeps. With fewer than 16 bits each key and each value also has a scale of 16
-# bits. The result is a number; t may be 0.
+# How many bytes does the cache of one text take? `groups` is the number of key heads of a layer. `windows` has an
+# entry for each layer: None for full attention, or how many positions it keeps. With fewer than 16 bits each key and
+# each value also has a scale of 16 bits. The result is a number; t may be 0.
 #
 # <details><summary>Hint 1: positions first</summary>
 #
@@ -513,36 +490,36 @@ def cache_bytes(t, groups, d, windows, bits=16):
 # %% nbgrader={"grade": true, "grade_id": "check_cache_bytes", "locked": true, "points": 2.0, "schema_version": 3, "solution": false, "task": false}
 check(cache_bytes)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 groups; 8 groups; 8 groups in 8 bits; 8 groups in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it right of the middle, the second just before the right edge, the others stay below."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Size of a cache in gigabytes against positions, both axes logarithmic. Four lines: 32 key heads; 8 key heads; 8 in 8 bits; 8 in 8 bits with windows. The first three are parallel, each below the one before. The fourth begins with the third, bends, and ends far below it. A dotted line marks the weights at 16 GB. The first line crosses it right of the middle, the second just before the right edge, the others stay below."}}
 lengths = [1024 * 2 ** k for k in range(8)]
 full, partly = [None] * 32, ([1024] * 3 + [None]) * 8
-kinds = {"32 groups, 16 bits": (32, full, 16), "8 groups, 16 bits": (8, full, 16),
-         "8 groups, 8 bits": (8, full, 8), "and windows in 3 of 4 layers": (8, partly, 8)}
-lines = {name: (lengths, [cache_bytes(t, groups, 128, kept, bits) / 1e9 for t in lengths])
-         for name, (groups, kept, bits) in kinds.items()}
+kinds = {"32 key heads, 16 bits": (32, full, 16), "8 key heads, 16 bits": (8, full, 16),
+         "8 key heads, 8 bits": (8, full, 8), "and windows in 3 of 4 layers": (8, partly, 8)}
+lines = {name: (lengths, [cache_bytes(t, heads, 128, kept, bits) / 1e9 for t in lengths])
+         for name, (heads, kept, bits) in kinds.items()}
 plots.curves(lines, "positions", "size of the cache (GB)", log="xy",
-             landmarks={"the weights, 16 bits": 16}, title="Three savings on one cache")
-plt.ylim(top=3000)
+             landmarks={"the weights, 16 bits": 16}, named_at="left",
+             title="Three savings on one cache")
+plt.ylim(top=1000)
 plt.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A model of 8 billion weights (a Llama): 32 layers, heads of width 128. Both axes are
-# logarithmic. The last line adds windows of 1,024 positions to the third. Counted, not measured.
+# **How to read it.** A model of 8 billion weights (a Llama): 32 layers, heads of width 128. The last line adds windows
+# of 1,024 positions to the third.
 #
 # </div>
 #
-# **In 16 bits, the cache of one long text can be larger than the weights, even with 8 groups.** In a long text the
-# three savings multiply.
-
-# %% [markdown]
+# **In 16 bits, the cache of one long text can be larger than the weights, even with 8 key heads.** In a long text the
+# three savings multiply. What they do to the text was not measured.
+#
 # ## Checked drafts leave the distribution as it is
 #
 # So far each pass reads fewer bytes. Can there be fewer passes? A pass over five positions reads the weights once, like
-# a pass over one. But a pass can only read tokens that are already written, and the next five are not. So a cheap
-# **draft model** guesses k tokens, and the large model checks them all in one pass.
+# a pass over one. But it can only read tokens that are already written. So a cheap **draft model** guesses the next k
+# tokens, and the large model checks them all in one pass.
 
 # %%
 plots.diagrams.speculative_round()
@@ -550,24 +527,23 @@ plots.diagrams.speculative_round()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** k = 4. One pass of the large model gives its probabilities at all five places. Two drafted
-# tokens are kept, the third is refused and drawn anew, and the fourth is thrown away: three tokens for one pass.
+# **How to read it.** k = 4. Each place of the pass judges the token after it. Two drafted tokens are kept, the third is
+# refused and drawn anew, and all after it is thrown away: three tokens for one pass.
 #
 # </div>
 #
 # When is a token kept? The text has to be distributed as if the large model had drawn it. At one place the draft
-# draws x from q, and the large model gives p. If p(x) ≥ q(x), the draft proposes x no more often than the model
-# would: keep it. Otherwise keep it with probability p(x)/q(x). What is drawn after a refusal?
+# draws x from its probabilities q, and the large model's are p. If p(x) ≥ q(x), the draft proposes x no more often than
+# the model would: keep it. Otherwise keep it with probability p(x)/q(x). What is drawn after a refusal?
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `accept`** &nbsp; fix · ★★☆ · 9 minutes · 4 points
 #
-# The cell returns `keep`, the chance with which each token is kept if the draft proposes it, and `rest`, the
-# probabilities from which a token is drawn after a refusal. With them the text is not distributed as the model's. Fix
-# it. There may be any number of leading axes. `keep` is 1 where q is 0. If p equals q at every token, nothing is
-# refused, and `rest` is p.
+# The cell returns `keep`, the chance with which each drafted token is kept, and `rest`, the probabilities from which a
+# token is drawn after a refusal. With them the text is not distributed as the model's. Fix it. `keep` is 1 where q is
+# 0. If p equals q at every token, `rest` is p.
 #
 # <details><summary>Hint 1: add it up</summary>
 #
@@ -604,15 +580,24 @@ def accept(p, q):
 check(accept)
 
 # %% [markdown]
+# <details><summary>The same bug in public: read this once your check is green</summary>
+#
+# After a refusal, the token is drawn from $\max(0, p - q)$, divided by its sum ([Leviathan et al.,
+# 2023](https://arxiv.org/abs/2211.17192), section 2.3; [Chen et al., 2023](https://arxiv.org/abs/2302.01318)). A user
+# reported that EAGLE's sampler draws from the target model's distribution alone ([issue
+# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written).
+#
+# </details>
+#
 # **Why this is exact.** The token x is proposed and kept with probability
 # $q(x) \min(1, p(x)/q(x)) = \min(p(x), q(x))$. A proposal is refused with probability
-# $1 - \sum_x \min(p(x), q(x)) = \sum_x \max(p(x) - q(x), 0)$. By this sum `rest` was divided, so a refusal followed
-# by x has the probability $\max(p(x) - q(x), 0)$. In all, x comes out with probability
+# $1 - \sum_x \min(p(x), q(x)) = \sum_x \max(p(x) - q(x), 0)$. `rest` is $\max(p - q, 0)$ divided by this same
+# sum, so a refusal followed by x has the probability $\max(p(x) - q(x), 0)$. In all, x comes out with probability
 #
 # $$\min(p(x), q(x)) + \max(p(x) - q(x), 0) = p(x) .$$
 #
-# This holds at each place, given the tokens before it, and so for the whole text. With a vocabulary of eight tokens
-# all cases can be added up:
+# This holds at each place, given the tokens before it, and so for the whole text. For eight tokens with random
+# probabilities, the cell adds up all cases of your `accept`:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
 generator = torch.Generator().manual_seed(3)
@@ -628,31 +613,20 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
       f"{torch.minimum(p, q).sum():.2f}")
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Eight tokens with drawn probabilities. *Comes out* is computed from your `accept` by adding up
-# all cases.
-#
-# </div>
-#
 # **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept
 # is the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in
-# common. In the player, make the draft worse and draw:
+# common. If each drafted token is kept with the same probability α, the first i are all kept with probability
+# $\alpha^i$. With the token drawn at the end, a round writes on average
+#
+# $$1 + \alpha + \dots + \alpha^k = \frac{1 - \alpha^{k+1}}{1 - \alpha}$$
+#
+# tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1). In the player, make the draft worse
+# and draw:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
 
 show_player("draft")
-
-# %% [markdown]
-# <details><summary>The same bug in public: read this once your check is green</summary>
-#
-# After a refusal, the token is drawn from $\max(0, p - q)$, divided by its sum ([Leviathan et al.,
-# 2023](https://arxiv.org/abs/2211.17192), section 2.3; [Chen et al., 2023](https://arxiv.org/abs/2302.01318)). A user
-# reported that EAGLE's sampler draws from the target model's distribution alone ([issue
-# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written).
-#
-# </details>
 
 # %% [markdown]
 # <div class="card">
@@ -662,10 +636,9 @@ show_player("draft")
 # Write `count` tokens. In each round the draft, called on everything so far, proposes k tokens, one by one, each
 # drawn from its probabilities. Then one pass of the model over everything, and for each proposal in order: keep it
 # with its chance; at the first refusal draw from `rest` and end the round. If all k are kept, draw one more token
-# from the model's probabilities after the last. Both models are functions from ids (1, t) to logits (1, t, n).
+# from the model's probabilities after the last. The last round may write too many tokens: cut them off.
 #
-# `finished_accept` may be used. Everything random comes from `generator`. The last round may write too many tokens:
-# cut them off.
+# Everything random comes from `generator`. `finished_accept` may be used.
 #
 # <details><summary>Hint 1: which row of the logits</summary>
 #
@@ -719,8 +692,8 @@ check(speculative_generate)
 #
 # **Prediction · `same_seed`** &nbsp; 1 minute · no points
 #
-# The pocket model writes 40 tokens, drawn one by one, and again with a draft, from a generator with the same seed.
-# The draft is the same model in 4 bits. The two texts
+# The pocket model draws 40 tokens one by one, and again with a draft and the same seed. The draft is the same model in
+# 4 bits. The two texts
 #
 # - **A.** differ, though both are draws from one distribution.
 # - **B.** are the same, because the distribution is.
@@ -746,11 +719,10 @@ for name, tokens in (("one by one", plain), ("with a draft", drafted)):
 check.prediction("same_seed", same_seed)
 
 # %% [markdown]
-# ## A good draft can cost more than it saves
+# ## A draft pays if a round writes more than it costs
 #
-# Three drafts for the pocket model: the model itself in 4 bits, with groups of 32; its first two blocks of four,
-# with its own output layer; and **prompt lookup**, which finds the latest earlier occurrence of the text's last
-# tokens and copies what followed.
+# Three drafts: the model itself in 4 bits, with groups of 32; its first two blocks of four; and **prompt lookup**,
+# which finds the latest earlier occurrence of the text's last tokens and copies what followed.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8. The model in 4 bits is highest and rises throughout, close to its formula. Its first two blocks and prompt lookup stay between 1 and 2; the formula of the blocks runs along their line."}}
 class Counted:
@@ -772,7 +744,7 @@ def acceptance_rate(draft, texts):
 
 drafts = {"4 bits": four_bits, "first two blocks": FirstBlocks(pocket, 2),
           "prompt lookup": Lookup(pocket.config.n)}
-sizes, starts, new = (1, 2, 4, 8), windows[:3, :48], 64
+sizes, starts, new = (1, 2, 4, 8), passages[:3, :48], 64
 per_pass, texts = {}, []
 for name, draft in drafts.items():
     for k in sizes:
@@ -804,63 +776,57 @@ for name in drafts:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each point is a mean over three texts: prompts of 48 tokens from held-out modules, 64 new tokens
-# each, at temperature 1, each with a seed of its own. The last round of each text, which may be cut off, is not
-# counted. Acceptance rates are means over all texts.
+# **How to read it.** Means over three texts: held-out prompts of 48 tokens, 64 new tokens without the last round,
+# temperature 1, one seed each. With so few texts a point can lie beside its formula.
 #
 # </div>
 #
-# **The better the draft, the more tokens a pass yields.** If each token is kept with probability α, a round writes on
-# average
-#
-# $$1 + \alpha + \dots + \alpha^k = \frac{1 - \alpha^{k+1}}{1 - \alpha}$$
-#
-# tokens: the first i drafted ones are all kept with probability $\alpha^i$, and one is drawn at the end ([Leviathan et
-# al., 2023](https://arxiv.org/abs/2211.17192), section 3.1).
-#
-# Passes are not seconds. If a call of the draft costs c passes of the large model, a round costs 1 + kc. The draft in 4
-# bits is multiplied as float32, so its c is 1, and it can only lose: k + 1 passes write at most k + 1 tokens. Two
-# blocks of four and the output layer cost at least ½, a lookup next to nothing. Your `speculative_generate` has no
-# cache: compare its rows, with k = 4, with the first one.
-#
-# Where reading decides the time, as in this lesson's first paragraph, c is the share of the bytes that the draft
-# reads. The last line of the output computes what the draft in 4 bits would gain then.
+# **The better the draft, the more tokens a pass yields.** But passes are not seconds. If a call of the draft costs c
+# passes of the large model, a round costs 1 + kc. The draft in 4 bits is multiplied as float32, so its c is 1, and it
+# can only lose: k + 1 passes write at most k + 1 tokens. Two of four blocks and the output layer cost at least ½, a
+# lookup next to nothing. Where reading decides, as in the first paragraph, c is the share of the bytes that the draft
+# reads.
 
-# %%
-def with_draft(draft):
-    return lambda count, g: speculative_generate(here, draft, first, count, 4, g)
+# %% tags=["hide-input"]
+unrounded = in_all - matrix_bytes(pocket, 32)    # stays in float32
+of_bytes = (matrix_bytes(pocket, 4, 32) + unrounded) / in_all
+costs = {"4 bits": ("4 bits, as float32", 1), "first two blocks": ("first two blocks", 0.5),
+         "prompt lookup": ("prompt lookup", 0)}
+rows = [(said, name, c) for name, (said, c) in costs.items()]
+print("k = 4                       tokens a round  cost 1 + 4c  gain")
+for said, name, c in [*rows, ("4 bits, if reading decided", "4 bits", of_bytes)]:
+    tokens = statistics.mean(per_pass[name, 4])
+    print(f"{said:27} {tokens:14.1f}  {1 + 4 * c:11.1f}  {tokens / (1 + 4 * c):4.1f}")
 
-for name, draft in {"4 bits": with_matrices(here, lambda w: rounded(w, 4, 32)),
-                    "first blocks": FirstBlocks(here, 2),
-                    "lookup": Lookup(here.config.n)}.items():
-    enter(f"draft {name}, no cache", whole, exact, with_draft(draft))
-enter("draft lookup, with a cache", whole, exact,
-      lambda count, g: generate_with_lookup(here, first, count, 4, generator=g))
-show()
-rest = 4 * sum(weight.numel() for weight in here.parameters()) - whole
-c = (matrix_bytes(here, 4, 32) + rest) / (whole + rest)    # the rest stays in 32 bits
-gain = statistics.mean(per_pass["4 bits", 4]) / (1 + 4 * c)
-print(f"if reading decided, the draft in 4 bits: c = {c:.2f}, {gain:.1f} times as fast")
+def looking_up(count, g):
+    return speculative_generate(here, Lookup(here.config.n), first, count, 4, g)
+
+def looking_up_with_cache(count, g):
+    return generate_with_lookup(here, first, count, 4, generator=g)
+
+found = speeds({**ways, "lookup, no cache": looking_up,
+                "lookup, with a cache": looking_up_with_cache})
+print("measured on one prompt:")
+for name, speed in found.items():
+    print(f"{name:20} {speed:6.0f} tokens a second")
 
 # %% [markdown]
-# **A draft pays if a round writes more than 1 + kc tokens.** Both model drafts fell short, by more than this count
-# says: it leaves out the drawing and joining of tokens. Prompt lookup saves few and costs next to nothing. Without a
-# cache it gains, on this one prompt; with one it is about level, for then a pass over five positions costs more than a
-# pass over one. If reading decided, the model in 4 bits would write nearly twice as fast: computed, not measured.
-# [Measured further](../../site/further.md#lesson-21) has lookup at lower temperatures.
+# **Of the three drafts only prompt lookup pays here.** Timed on one prompt, it gains without a cache. With one it is
+# about level: a pass over five positions then costs more than over one. If reading decided, the draft in 4 bits
+# would nearly double the speed: computed, not measured. [Measured further](../../site/further.md#lesson-21) times the
+# other two, and has larger outliers.
 
 # %% [markdown]
 # ## What you can do now
 #
-# **What makes an answer cheaper, and does the text stay the same?** The table above has the measured speeds.
+# **What makes an answer cheaper, and does the text stay the same?**
 #
-# - **A cache and a draft leave the distribution as it is.** The cache made a token cheaper. A draft did only where it
-#   was nearly free, with prompt lookup, and where there was no cache. The model in 4 bits, which was multiplied as
-#   float32, did not.
+# - **A cache and a draft leave the distribution as it is.** The cache made a token cheaper. Of three drafts only prompt
+#   lookup did: without a cache, on one prompt.
 # - **Fewer bits change the model.** 4 bits need more than one scale for a matrix. 8 bits cost almost no loss, for
-#   inputs too, until there are outlier features. These are kept out.
-# - **With integer products the model of 100 million weights was faster,** and the pocket model was not.
-# - **Groups, fewer bits and windows together shrink a cache.** What they do to the text was not measured.
+#   inputs too. Outlier features cost more, unless kept out.
+# - **Integer products made the model of 100 million weights faster,** and the pocket model slower.
+# - **Fewer key heads, fewer bits and windows shrink a cache:** counted, not measured.
 #
 # **Two questions to think about**
 #
@@ -881,12 +847,9 @@ print(f"if reading decided, the draft in 4 bits: c = {c:.2f}, {gain:.1f} times a
 # **Further reading**
 #
 # - **[Leviathan et al., *Fast inference from transformers via speculative decoding*,
-#   2023](https://arxiv.org/abs/2211.17192)**, sections 2 and 3: the rule, its proof in appendix A.1, and what it
-#   saves.
+#   2023](https://arxiv.org/abs/2211.17192)**; the proof is in appendix A.1.
 # - [Dettmers et al., *LLM.int8()*, 2022](https://arxiv.org/abs/2208.07339), sections 3 and 4: the split, and where
 #   outliers come from.
-# - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323): rounding column by column, with corrections in
-#   the columns still to come.
-# - [Chen et al., *Speculative sampling*, 2023](https://arxiv.org/abs/2302.01318): the same rule, found independently.
+# - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323): rounding column by column.
 #
 # **Next:** [lesson 22, *A model of your own*](../22_your_own/22_your_own.ipynb)
