@@ -9,22 +9,20 @@
 #
 # *How a training is made to fit*
 #
-# A large model can be [lesson 12's model](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
+# A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
 # training may not fit in memory. **What fills the memory of a training step, and which trick takes away which part of
-# it?** This lesson counts the bytes of a step of GPT-2, and takes away one part after another. You write the tricks,
-# and measure each in a small model: what it saves, and what it costs in seconds. The last two sections ask how large
-# a model should be if memory is no limit.
+# it?** This lesson counts the bytes of a step of GPT-2. You write tricks that take away one part after another, and
+# measure in a small model what each saves, and what it costs in seconds. Two closing sections answer other questions.
 #
 # | | |
 # |---|---|
-# | **You will build** | attention in tiles with its backward pass, scores that do not overflow in half precision, gradient accumulation (which you fix), checkpointing, a step that is divided among workers, and a way to find the best size of a model for a budget |
+# | **You will build** | attention in tiles with its backward pass, gradient accumulation (which you fix), checkpointing, a step divided among workers, the best size for a budget, scores that do not overflow |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 120 minutes: eight exercises, 36.5 points, and four predictions |
-# | **It computes** | for a few seconds in each cell that adds a row, seconds at most everywhere else |
+# | **It takes** | about 115 minutes: eight exercises, 36.5 points, and three predictions |
+# | **It computes** | for a few seconds in each cell that adds a row |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d
-# width of a head, n size of the vocabulary. N is the number of parameters and D the number of tokens that a training
-# reads. 1 MB is a million bytes.
+# As in [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d width of a head,
+# n size of the vocabulary. N is the number of parameters. 1 MB is a million bytes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -32,7 +30,6 @@ import math
 import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
-from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from helpers import plots
@@ -43,8 +40,7 @@ from helpers.parts import workers
 from helpers.parts.big import Ledger
 from helpers.parts.big import keeping_autocast, random_state, set_random_state
 from helpers.parts.generator import sample_batch
-from helpers.parts.sharding import SmallGPT, flat_gradient, flattened, in_threads
-from helpers.parts.sharding import worker_steps
+from helpers.parts.sharding import SmallGPT, worker_steps
 from helpers.parts.tiles import merge as finished_merge
 from helpers.step_table import StepTable
 
@@ -53,16 +49,14 @@ check = start("17_going_big")
 # %% [markdown]
 # ## With four texts, GPT-2's activations need more than twice the memory of its state
 #
-# **State** stays from step to step. For each parameter it is the weight, the gradient and the two running means of
-# [AdamW](../../site/glossary.md#adamw), its **moments**: in float32, four times 4 bytes. **Activations** are what the
-# forward pass computes and the backward pass needs:
+# **State** belongs to the parameters: for each its weight, its gradient and the two running means of
+# [AdamW](../../site/glossary.md#adamw), its **moments**. In float32 these are four times 4 bytes. **Activations** are
+# what the forward pass computes and the backward pass needs:
 #
-# - in each block the attention weights, $h\,t^2$ numbers for each text;
-# - in each block about twelve vectors of width e for each token: the inputs and outputs of two norms (4), queries,
-#   keys and values (3), the heads' output (1) and the hidden layer, which is four times as wide (4);
-# - after the last block the log-probabilities, n numbers for each token.
-#
-# Here they are for GPT-2 small, with four texts of 1,024 tokens:
+# - in each block the attention weights, $h\,t^2$ numbers per text;
+# - in each block about twelve vectors of width e per token: the inputs and outputs of two norms (4), queries, keys and
+#   values (3), the heads' output (1) and the hidden layer, four times as wide (4);
+# - after the last block the log-probabilities, n numbers per token.
 
 # %%
 def counted(N, n, e, h, depth, b, t):
@@ -110,14 +104,14 @@ show("plain attention", "Attention weights are the largest part of a step")
 # <div class="figure-caption">
 #
 # **How to read it.** Blue: state. Other colours: activations. Counted for GPT-2 small with ReLU, in float32, b = 4
-# and t = 1,024. (GPT-2's GELU would keep four more vectors.) What an operation needs only while it runs is left out.
+# and t = 1,024. The bar is a sum, not a peak: gradients come while activations are freed.
 #
 # </div>
 #
 # **Of 7 GB less than 2 are state, and the attention weights are the largest part.** They alone grow with $t^2$.
 #
-# Is the count right? The model below is small enough to train on a CPU: four blocks of width 128 with 8 heads, and a
-# step of four texts of 512 bytes. Its attention is written as in lesson 5, which PyTorch calls its *math* backend.
+# Is the count right? Here is a model for a CPU: four blocks of width 128 with 8 heads, and a step of four texts of 512
+# bytes. Its attention is lesson 5's, PyTorch's *math* backend.
 
 # %%
 torch.set_num_threads(1)        # one core for each process, so that the rows can be compared
@@ -149,30 +143,28 @@ activations = sum(small.values()) - state
 print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 
 # %% [markdown]
-# **The count is right to about one percent.** It leaves out the norm after the last block. The measured bytes are the
-# peak of what autograd saves, added up by the `Ledger` of `helpers.parts.big`, without the parameters. Neither has what
-# a pass makes on its way, such as the gradient of the logits.
+# **The count is right to about one percent** (it leaves out the last norm). Both count what autograd keeps; what a
+# pass makes on its way, such as the gradient of the logits, comes on top.
 #
-# From here on each trick is measured in this small model and counted at GPT-2's size. Seconds are processor time of
-# one core, the fastest of up to eight steps in one run. On another machine, and above all on a GPU, their ratios
-# differ.
+# From here on each trick is measured in this model and counted at GPT-2's size. Seconds are of one core, the fastest of
+# up to eight steps in one run; elsewhere, above all on a GPU, their ratios differ.
 
 # %% [markdown]
 # ## The softmax can be added up tile by tile
 #
-# A block needs only the product of the attention weights with the values, not the weights. Could it be added up as the
-# keys arrive, a **tile** of them at a time?
+# A block needs only the product of the attention weights with the values. Can it be added up as the keys arrive, a
+# **tile** of them at a time?
 #
-# The difficulty is the softmax. It subtracts the row's maximum, so that nothing overflows ([lesson
-# 3](../03_scaling/03_scaling.ipynb)), and divides by a sum over the whole row. Both are known only at the end. But both
-# can be **running** values. For the keys so far, keep three things per query:
+# The softmax subtracts the row's maximum, so that nothing overflows ([lesson 3](../03_scaling/03_scaling.ipynb)), and
+# divides by the row's sum. Both are known only at the end, but both can be **running** values. For the keys so far,
+# keep per query:
 #
 # - m, the largest score;
 # - ℓ, the sum of $e^{S_j - m}$;
 # - o, the sum of $e^{S_j - m}\, v_j$, a vector.
 #
-# Attention over these keys is o/ℓ. Other keys have their own (m, ℓ, o). To merge them, make all sums relative to the
-# larger maximum m', using $e^{S-m'} = e^{m-m'} e^{S-m}$:
+# Attention over these keys is o/ℓ. To merge two such results, make their sums relative to the larger maximum m', using
+# $e^{S-m'} = e^{m-m'} e^{S-m}$:
 #
 # $$m' = \max(m_a, m_b), \qquad \ell' = e^{m_a - m'} \ell_a + e^{m_b - m'} \ell_b, \qquad
 # o' = e^{m_a - m'} o_a + e^{m_b - m'} o_b .$$
@@ -186,9 +178,8 @@ plots.diagrams.tiles_arriving()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One query and six keys in three tiles, from left to right. Each tile is summed by itself, then
-# merged with the running result (m, ℓ). In the second step the maximum rises from 2 to 4, so the old sum shrinks by
-# $e^{2-4}$.
+# **How to read it.** One query and six keys. Each tile is summed by itself, then merged with the running result (m, ℓ).
+# In the second step the maximum rises from 2 to 4, so the old sum shrinks by $e^{2-4}$.
 #
 # </div>
 
@@ -199,7 +190,7 @@ plots.diagrams.tiles_arriving()
 #
 # Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key
 # yet: m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may
-# overflow or be NaN, nor may gradients if at least one part has seen a key. Do not call `finished_merge`.
+# overflow or be NaN. Where a part has seen a key, this holds for gradients too. Do not call `finished_merge`.
 #
 # <details><summary>Hint 1: shapes</summary>
 #
@@ -209,7 +200,8 @@ plots.diagrams.tiles_arriving()
 # <details><summary>Hint 2: nothing and nothing</summary>
 #
 # In three rows $m_a$ is 2, −∞, −∞ and $m_b$ is 4, 4, −∞. The new maximum is 4, 4, −∞, and $m_a - m'$ is −2, −∞ and
-# NaN. With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0.
+# NaN. With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0. PyTorch's own CPU kernel once ran into
+# this NaN, in tiles that are wholly masked ([pull request 130014](https://github.com/pytorch/pytorch/pull/130014)).
 #
 # </details>
 # </div>
@@ -234,22 +226,17 @@ def merge(a, b):
 check(merge)
 
 # %% [markdown]
-# −∞ − (−∞) is NaN. PyTorch's own CPU kernel once ran into it, in tiles that are wholly masked ([pull request
-# 130014](https://github.com/pytorch/pytorch/pull/130014)).
-
-# %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `tiled_attention`** &nbsp; ★★★ · 11 minutes · 6 points
 #
-# Attention over tiles of keys, with `finished_merge` (exercise 1). The first result equals softmax attention for
-# every size of tile and for scores of any size. If `causal`, query i sees the keys up to i + (s − t), and s ≥ t;
-# otherwise every query sees every key, for any s. The second result is the **log-sum-exp** of each query's scores,
-# the logarithm of the sum of e^score over the keys that it sees.
+# Attention over tiles of keys, with `finished_merge`. The first result equals softmax attention for every size of tile
+# and scores of any size. If `causal`, query i sees the keys up to i + (s − t), and s ≥ t; otherwise every query sees
+# every key, for any s. The second result is the **log-sum-exp** of each query's scores, the logarithm of the sum of
+# e^score over the keys that it sees.
 #
-# Use tensors throughout. None of them may have t·s entries, not even a mask: with one head, t = s = 256 and tiles of
-# about 16, the check refuses t²/2 entries or more. Work on a whole tile at once: tiles four times as large must cut the
-# operations by more than a third. Do not call `F.scaled_dot_product_attention` or `flex_attention`.
+# Use tensors, none with t·s entries, not even a mask. Work on a whole tile at once. Do not call
+# `F.scaled_dot_product_attention` or `flex_attention`.
 #
 # <details><summary>Hint 1: one tile</summary>
 #
@@ -262,6 +249,12 @@ check(merge)
 # Take t = s = 4, tiles of 2 and the second tile, keys 2 and 3. Query 0 may see neither: its scores are −∞ and −∞, and
 # so is their maximum. Then scores − m is NaN, as in exercise 1, even before the merge. (For scores of 2 and 4 the
 # log-sum-exp is 4 + ln(1 + e^−2) = 4.13.)
+#
+# </details>
+# <details><summary>How the check counts</summary>
+#
+# With one head, t = s = 256 and tiles of about 16, it refuses a tensor of t²/2 entries or more. With tiles four times
+# as large, fewer than two thirds of the operations may remain.
 #
 # </details>
 # </div>
@@ -300,11 +293,11 @@ check(tiled_attention)
 #
 # **Prediction · `tiles_keep`** &nbsp; 1 minute · no points
 #
-# The model now computes its attention by your tiles, four tiles of 128 keys. Autograd keeps for the backward pass
-# what it usually keeps. How do the activations compare with those of plain attention?
+# The model now computes its attention by your tiles, four of 128 keys, and autograd keeps what it usually keeps. How do
+# the activations compare with those of plain attention?
 #
 # - **A.** About a quarter is left: one tile of four is in memory at a time.
-# - **B.** About the vectors alone are left: the matrix of weights is never made.
+# - **B.** About the vectors alone are left: the matrix of attention weights is never made.
 # - **C.** There are as many or more.
 # </div>
 
@@ -326,44 +319,43 @@ check.prediction("tiles_keep", tiles_keep)
 # ## Tiles save memory if the backward pass computes them again
 #
 # **Tiles alone doubled the activations.** Autograd keeps each tile twice, the masked scores and the powers of e made
-# from them, and what `merge` needs comes on top.
+# from them, and what `merge` needs besides.
 #
-# So the backward pass has to do without stored tiles. It gets q, k, v, the output $y$, the gradient of the loss with
-# respect to it, $\mathrm{d}y$, and one number per query, the log-sum-exp $L_i$. With these, any tile of weights can
-# be computed **again**:
+# So the backward pass has to do without stored tiles. It gets q, k, v, the output $y$, its gradient $\mathrm{d}y$, and
+# one number per query, the log-sum-exp $\lambda_i$. With these, any tile of attention weights can be computed
+# **again**:
 #
-# $$w_{ij} = e^{S_{ij} - L_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
+# $$w_{ij} = e^{S_{ij} - \lambda_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
 # The rest is the chain rule ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), algorithm 4). From
 # $y_i = \sum_j w_{ij} v_j$ follow
 #
 # $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j .$$
 #
-# Next comes the softmax, $w_{ij} = e^{S_{ij}} / \sum_k e^{S_{ik}}$. A score is in the numerator of its own weight and
-# in the denominator of all weights of its row, so by the quotient rule
+# Next comes the softmax. A score $S_{ij}$ is in the numerator of its own weight and in the denominator of every weight
+# $w_{ij'}$ of its row. With $\delta_{jj'}$, which is 1 if $j = j'$ and 0 otherwise, the quotient rule gives
 #
-# $$\frac{\partial w_{ik}}{\partial S_{ij}} = w_{ik}\, (\delta_{jk} - w_{ij}),
-# \qquad \delta_{jk} = 1 \text{ if } j = k, \text{ and } 0 \text{ otherwise.}$$
+# $$\frac{\partial w_{ij'}}{\partial S_{ij}} = w_{ij'}\, (\delta_{jj'} - w_{ij}) .$$
 #
-# Summed over all weights of the row, this gives
+# Summed over the row,
 #
-# $$\mathrm{d}S_{ij} = \sum_k \mathrm{d}w_{ik}\, w_{ik}\, (\delta_{jk} - w_{ij}) = w_{ij}\, (\mathrm{d}w_{ij} - D_i),
-# \qquad D_i = \sum_k w_{ik}\, \mathrm{d}w_{ik} .$$
+# $$\mathrm{d}S_{ij} = \sum_{j'} \mathrm{d}w_{ij'}\, w_{ij'}\, (\delta_{jj'} - w_{ij})
+# = w_{ij}\, (\mathrm{d}w_{ij} - r_i), \qquad r_i = \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'} .$$
 #
-# $D_i$ is a sum over all keys, but needs no row of weights: since $\mathrm{d}w_{ik} = \mathrm{d}y_i \cdot v_k$, it
-# is the dot product $\mathrm{d}y_i \cdot y_i$.
+# $r_i$ is a sum over all keys, but needs no row of attention weights: since $\mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot
+# v_{j'}$, it is the dot product $\mathrm{d}y_i \cdot y_i$.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `tiled_backward`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Return the gradients of q, k and v, a tile of keys at a time. `slope` is the gradient of the output. The results
-# have the type of the inputs, also in 64 bits and with scores of any size; `causal` means the same as in exercise 2,
-# with any t and s. The inputs stay unchanged.
+# Return the gradients of q, k and v, a tile of keys at a time. `slope` is the gradient of the output; `causal` is that
+# of exercise 2, with any t and s. The results have the type of the inputs, also in 64 bits and with scores of any size.
+# The inputs stay unchanged.
 #
 # Write the formulas: do not use autograd. As in exercise 2, work on a whole tile at once, and make no tensor with t·s
-# entries; the check is the same.
+# entries.
 #
 # <details><summary>Hint 1: which sums are over tiles</summary>
 #
@@ -374,7 +366,7 @@ check.prediction("tiles_keep", tiles_keep)
 # <details><summary>Hint 2: one query and two keys by hand</summary>
 #
 # Take d = 1, q = 0, keys 1 and 3, values 2 and 6. Both scores are 0, both weights 0.5, and y = 4. Let the slope be 1.
-# Then the gradients of the values are 0.5 and 0.5, dw is 2 and 6, and D = 4. So dS is 0.5 · (2 − 4) = −1 and 0.5 · (6
+# Then the gradients of the values are 0.5 and 0.5, dw is 2 and 6, and r = 4. So dS is 0.5 · (2 − 4) = −1 and 0.5 · (6
 # − 4) = 1, the gradient of q is −1 · 1 + 1 · 3 = 2, and those of the keys are 0, because q is.
 #
 # </details>
@@ -390,7 +382,7 @@ def tiled_backward(q, k, v, out, lse, slope, tile, causal=True):
     ### BEGIN SOLUTION
     t, s, root = q.shape[-2], k.shape[-2], math.sqrt(q.shape[-1])
     i = torch.arange(t, device=q.device)[:, None] + s - t
-    means = (slope * out).sum(dim=-1, keepdim=True)              # D, (..., t, 1)
+    means = (slope * out).sum(dim=-1, keepdim=True)              # r, (..., t, 1)
     to_q, to_k, to_v = torch.zeros_like(q), [], []
     for start in range(0, s, tile):
         keys, values = k[..., start:start + tile, :], v[..., start:start + tile, :]
@@ -411,8 +403,8 @@ check(tiled_backward)
 
 # %% [markdown]
 # In PyTorch, an operation with a backward pass of its own is a class. `forward` stores in `context` what `backward`
-# needs, and what it computes is **not** recorded by autograd. `backward` gets the gradient of the output and
-# returns one for each argument of `forward`. Your two functions make such a class:
+# needs, and is **not** recorded by autograd. `backward` gets the gradient of the output and returns one for each
+# argument of `forward`:
 
 # %%
 class Tiles(torch.autograd.Function):
@@ -430,12 +422,11 @@ model.use_attention(Tiles.apply)
 table.measure("tiles, recomputed", step, model, optimiser)
 
 # %% [markdown]
-# **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long.
-# This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, without its kernel. A GPU
-# has a large slow memory and a small fast one. Plain attention sends the t × t matrix through the slow one several
-# times; the kernel keeps each tile in the fast one ([Measured further](../../site/further.md#lesson-17)). PyTorch has
-# such kernels, and `scaled_dot_product_attention` chooses one unless told otherwise. The cell measures it, and counts
-# the bytes at GPT-2's size:
+# **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
+# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, without
+# its kernel, which keeps each tile in the small fast memory of a GPU ([Measured
+# further](../../site/further.md#lesson-17)). PyTorch's `scaled_dot_product_attention` chooses such a kernel unless told
+# otherwise:
 
 # %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
 model.use_attention(None)
@@ -449,22 +440,20 @@ show("tiles, recomputed", "Recomputed tiles take away all attention weights")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Counted as above. What `merge` keeps (tiles) and one number per query and head (recomputed) are
-# left out.
+# **How to read it.** Counted as above, without what `merge` keeps (tiles) and one number per query and head
+# (recomputed).
 #
 # </div>
 #
 # **The largest part of the bar is gone.** The kernel takes about half of the time of your class, and keeps hardly more.
-# From here on the model uses it.
-#
-# Most of what is left of the activations are vectors of numbers of 4 bytes. Are 2 bytes enough?
+# From here on the model uses it. Most of the activations that are left are vectors, at 4 bytes a number. Are 2 bytes
+# enough?
 
 # %% [markdown]
-# ## Half precision takes away a third of the vectors
+# ## bfloat16 takes away a third of the vectors
 #
-# A number in [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits;
-# **[bfloat16](../../site/glossary.md#bfloat16)** has 8 and 7. Float32 also has eight bits of exponent, so bfloat16
-# has almost the same range, with coarser steps.
+# A number in **[bfloat16](../../site/glossary.md#bfloat16)** has 16 bits. Eight of them are its exponent, as in
+# float32, and 7 are left for its digits: almost the same range, in coarser steps.
 
 # %% [markdown]
 # <div class="card">
@@ -499,110 +488,50 @@ check.prediction("thousand_small_steps", thousand_small_steps)
 # A training adds small steps to its weights, and in 16 bits they can get lost. So
 # **[mixed precision](../../site/glossary.md#mixed-precision)** uses 16 bits for products only. The weights that the
 # optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
-# 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations. `model.autocast`
-# switches it on for the forward pass:
+# 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations:
 
 # %% mystnb={"image": {"alt": "The three bars of before and a fourth, bfloat16: 4.3 GB. Its vectors are narrower by a third than in the bar above, its log-probabilities are as wide, and a narrow new part has been added at the end, copies of the weights in 16 bits."}}
 model.autocast = True
 table.measure("bfloat16", step, model, optimiser)
 
-gpt2["vectors"] *= (2 * 4 + 12 * 2) / (12 * 4)
+gpt2["vectors"] *= (2 * 4 + 12 * 2) / (12 * 4)      # 2 of 4 bytes and 12 of 2, not 12 of 4
 gpt2["copies of weights"] = 2 * N
 show("bfloat16", "bfloat16 takes away a third of the vectors")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Two vectors a token and block stay in 32 bits, the inputs of the norms. The other
-# ten are in 16 bits and become twelve: queries, keys and values are made from three copies of one vector.
+# **How to read it.** The inputs of the norms, two vectors per token and block, stay in 32 bits. The other ten become
+# twelve: autocast converts the input of queries, keys and values three times.
 #
 # </div>
 #
-# **The activations do not shrink to half, and the state does not shrink at all.** The loss needs its log-probabilities
-# in 32 bits, and autocast keeps 16-bit copies of the weights. In this run the step took three quarters of the time;
-# that depends on the processor's units for bfloat16.
-#
-# float16 needs one thing more. It has no positive numbers below 6e-8, so much smaller gradients become 0. The loss is
-# therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are
-# divided by it before they are clipped or used. A published trainer clipped first: [issue 1196 of PyTorch's
-# examples](https://github.com/pytorch/examples/issues/1196).
-#
-# Numbers can also be too large. The largest number in float16 is 65,504. A vector with 64 entries of 40 has the product
-# 102,400 with itself, which becomes ∞, although the score, divided by √64, is only 12,800. So in float16 it is safer to
-# divide first, as PyTorch's [general
-# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653)
-# does. (bfloat16 has room enough.)
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 4 · `scaled_scores_early`** &nbsp; ★★☆ · 7 minutes · 4 points
-#
-# Return the scores $q k^\top / \sqrt d$, with or without an axis for heads, but divide **before** the product, so
-# that no intermediate number overflows. The check runs it in float16 too, on vectors whose products q·k are beyond
-# 65,504. The result must have the dtype of q and k. (Computing in float32 and converting the result back passes too.)
-#
-# <details><summary>Hint 1: two ways to divide</summary>
-#
-# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to
-# divide?
-#
-# </details>
-# <details><summary>Hint 2: one query and one key, with numbers</summary>
-#
-# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The product is 384, and the score is 384/4,
-# which is 96. With `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96. Dividing by a Python
-# number keeps a tensor's type; `q /= 2` would change the caller's tensor.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "scaled_scores_early", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def scaled_scores_early(q, k):
-    """The scores of attention, divided before the product.
-
-    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
-    Both are of one floating-point type, and so is the result.
-    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
-    """
-    ### BEGIN SOLUTION
-    root = q.shape[-1] ** 0.25
-    return (q / root) @ (k / root).transpose(-2, -1)
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(scaled_scores_early)
-
-# %% tags=["nbval-check-output"]
-long_vectors = torch.full((1, 1, 64), 40.0, dtype=torch.float16)
-print("divided after the product: ", (long_vectors @ long_vectors.mT / 8).item())
-print("divided before the product:", scaled_scores_early(long_vectors, long_vectors).item())
+# **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities stay in 32
+# bits, and autocast keeps 16-bit copies of the weights. In this run the step became about a fifth faster; that depends
+# on the processor. Nearly half of the bar still grows with the number of texts. Must all four be in memory at once?
 
 # %% [markdown]
 # ## Reading a batch in parts divides the activations
 #
-# So far all four texts are in memory at once. But the gradient of a sum is the sum of the gradients, and
-# `.backward()` adds to what is in `.grad`. So cut the batch into parts and run one after another; call `zero_grad`
-# once before and `step` once after. This is **[gradient
+# The gradient of a sum is the sum of the gradients, and `.backward()` adds to what is in `.grad`. So cut the batch into
+# parts and run one after another, with one `zero_grad` before and one `step` after. This is **[gradient
 # accumulation](../../site/glossary.md#gradient-accumulation)**. Each part's activations are freed before the next
 # begins.
 #
-# Until October 2024 widely used trainers accumulated as the cell below does. Its gradients are wrong wherever the
-# parts hold different numbers of tokens. The [fix in
-# `transformers`](https://github.com/huggingface/transformers/pull/34191) was followed by [one in
-# `torchtune`](https://github.com/pytorch/torchtune/pull/1875).
+# Until October 2024 widely used trainers accumulated as the cell below does
+# ([`transformers`](https://github.com/huggingface/transformers/pull/34191),
+# [`torchtune`](https://github.com/pytorch/torchtune/pull/1875)). Its gradients are wrong wherever the parts hold
+# different numbers of tokens.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
+# **Exercise 4 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
 #
 # Fix the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
-# mean over all targets that are not `pad`. Rows differ in how much padding they have, and a part may be nothing but
-# padding: you may skip it. What was in `.grad` before is cleared.
-#
-# The model gets one part at a time, and the backward pass of each part runs before the next begins. `ids` and
-# `targets` stay unchanged.
+# mean over all targets that are not `pad`. Rows differ in padding, and a part may be nothing but padding: you may skip
+# it. What was in `.grad` before is cleared. The backward pass of each part runs before the model gets the next. `ids`
+# and `targets` stay unchanged.
 #
 # <details><summary>Hint 1: how much one target counts</summary>
 #
@@ -643,7 +572,7 @@ def accumulated_gradients(model, ids, targets, parts, pad):
 check(accumulated_gradients)
 
 # %% [markdown]
-# Our texts have no padding, so no target is `pad`. Each part is one text:
+# Our texts have no padding. Each part is one text:
 
 # %% mystnb={"image": {"alt": "The bars of before and a fifth, four parts: 2.7 GB. Vectors and log-probabilities are a quarter as wide as in the bar above; state and the copies of weights are as before."}}
 def step_in_parts():
@@ -657,22 +586,17 @@ for kind in ("vectors", "log-probabilities"):
 show("four parts", "A part of one text needs a quarter of the vectors")
 
 # %% [markdown]
-# <div class="figure-caption">
+# **Vectors and log-probabilities fall to a quarter.** The copies of the weights stay. [Another
+# trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then only the last part
+# counts, without an error.
 #
-# **How to read it.** Counted for one text at a time. The copies of the weights do not depend on the batch.
-#
-# </div>
-#
-# **Vectors and log-probabilities fall to a quarter.** In the small model a third of the activations is left, since
-# masks and copies stay. [Another trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each
-# part: then only the last part counts, and there is no error.
+# Now one text is left, and its vectors are the largest part of the activations. Must they be kept?
 
 # %% [markdown]
 # ## A checkpoint keeps one vector of twelve and runs the block twice
 #
-# **[Checkpointing](../../site/glossary.md#checkpointing)** keeps only the input of each block. When the backward
-# pass reaches a block, the block is computed again, used, and freed ([Chen et al.,
-# 2016](https://arxiv.org/abs/1604.06174)).
+# **[Checkpointing](../../site/glossary.md#checkpointing)** keeps only the input of each block. The backward pass
+# computes each block again, uses it, and frees it ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)).
 
 # %% [markdown]
 # <div class="card">
@@ -680,7 +604,7 @@ show("four parts", "A part of one text needs a quarter of the vectors")
 # **Prediction · `four_checkpoints`** &nbsp; 1 minute · no points
 #
 # In float32 the four blocks keep about 50 MB between the forward and the backward pass, at b = 4, t = 512, e = 128.
-# If each block is checkpointed, how much is kept between the passes?
+# If each block is checkpointed, how much is kept then?
 #
 # - **A.** About 25 MB
 # - **B.** About 16 MB
@@ -698,26 +622,23 @@ four_checkpoints = "C"
 # `Checkpoint` is a class like `Tiles`, for a whole block. The parameters are arguments of `forward` too, so that
 # autograd knows about them; `backward` returns None for an argument that has no gradient.
 #
-# In `backward` nothing is recorded unless the code runs under `torch.enable_grad()`. Then `torch.autograd.grad(y,
-# inputs, slope, allow_unused=True)` returns a tuple with the gradient of each input, None for an input that y does
-# not depend on.
+# In `backward` autograd records only under `torch.enable_grad()`. Then `torch.autograd.grad(y, inputs, slope,
+# allow_unused=True)` returns a tuple with the gradient of each input, None for one that y does not depend on.
 #
-# Both runs must compute the same. [Dropout](../../site/glossary.md#dropout) draws random numbers:
-# `random_state(device)` returns the generator's state, and `set_random_state(device, state)` restores it. Autocast
-# may be on in the forward pass and off in the backward pass: `keeping_autocast(block, device)` returns a block that
-# always runs with autocast as it is at the time of this call.
+# Both runs must compute the same, but [dropout](../../site/glossary.md#dropout) draws random numbers.
+# `random_state(device)` says where their generator stands; `set_random_state(device, state)` takes it there.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
+# **Exercise 5 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
 # Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
 # gradient, and when the block is used twice. The forward pass keeps only x, besides the block and its parameters; the
-# block runs again in the backward pass, which returns all gradients and leaves `.grad` alone. After each pass the
-# random numbers continue as if the block had run once.
+# backward pass runs the block again, returns all gradients and leaves `.grad` alone. After each pass the random numbers
+# continue as if the block had run once.
 #
-# `checkpointed` is given: it passes on the parameters that learn (others may be frozen, and some may be unused), and
+# `checkpointed` is given. It passes on the parameters that learn (others may be frozen, and some may be unused), and
 # a block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
 #
 # <details><summary>Hint 1: forward</summary>
@@ -728,7 +649,7 @@ four_checkpoints = "C"
 # </details>
 # <details><summary>Hint 2: backward by hand</summary>
 #
-# A block computes y = w·x, with x = 2, w = 3 and a slope of 5. `torch.autograd.grad(y, [x, w], slope)` gives (15,
+# A block computes y = u·x, with x = 2, u = 3 and a slope of 5. `torch.autograd.grad(y, [x, u], slope)` gives (15,
 # 10), and `backward` returns (None, 15, 10). For that, y must come from an x that begins a new graph:
 # `x.detach().requires_grad_()`. Which random state is needed before the second run, and which after it?
 #
@@ -794,44 +715,41 @@ check.prediction("four_checkpoints", four_checkpoints)
 model.run_block = checkpointed
 table.measure("checkpoints", step_in_parts, model, optimiser)
 
-gpt2["vectors"] = 4 * depth * 1024 * e
-gpt2["copies of weights"] = 2 * n * e
+gpt2["vectors"] = 4 * depth * 1024 * e          # the input of each block
+gpt2["copies of weights"] = 2 * n * e            # of the output layer
 show("checkpoints", "With checkpoints nearly all that is left is state")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The peak lies between the passes: the inputs of twelve blocks, and the log-probabilities. A
-# block that runs again needs less than the latter, which are freed by then. Copies of a block's weights live while it
-# runs; those of the output layer stay.
+# **How to read it.** The peak lies between the passes: the inputs of twelve blocks, the log-probabilities, and the
+# copies of the output layer's weights. A block that runs again needs less than the log-probabilities, freed by then.
 #
 # </div>
 #
-# **The vectors are almost gone, and a second forward pass is added to the seconds.** The activations are now a small
-# part of the step, and two thirds of them are log-probabilities.
+# **The vectors are almost gone, and a second forward pass is added to the seconds.** A [published
+# version](https://github.com/openai/guided-diffusion/issues/167) of this class does not restore the random state. With
+# dropout that does harm: [one project](https://github.com/allenai/OLMo-core/pull/828) measured a loss of 2.49 instead
+# of 2.19.
 #
-# A [published version](https://github.com/openai/guided-diffusion/issues/167) of this class does not restore the
-# random state. With dropout that does harm: [one project](https://github.com/allenai/OLMo-core/pull/828) measured a
-# loss of 2.49 instead of 2.19 after 150 steps.
+# Nearly all that is left is state, which no trick has touched.
 
 # %% [markdown]
 # ## Workers can divide the state among them
 #
-# In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** share each batch. Each has a
-# copy of the model and takes some of the rows. The gradients are averaged over all workers, each counted by its
-# tokens, and all take the same step, so the copies stay equal.
+# In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** each have a copy of the model
+# and take some of the rows. They average their gradients, each counted by its tokens, and take the same step, so the
+# copies stay equal. But then all keep the same state.
 #
-# But then all keep the same state. AdamW changes each parameter without looking at the others. So put all
-# parameters into one vector of length k and cut it into one **share** for each of w workers. A worker keeps the
-# optimiser's state of its share only. This is **ZeRO** ([Rajbhandari et al.,
-# 2020](https://arxiv.org/abs/1910.02054), section 5). There are three exchanges, in each of which every worker
-# gives a tensor and gets one:
+# AdamW changes each parameter without looking at the others. So put all parameters into one vector of length P and cut
+# it into one **share** per worker, which keeps the moments of its share only. This is **ZeRO** ([Rajbhandari
+# et al., 2020](https://arxiv.org/abs/1910.02054), section 5). Workers have three exchanges:
 #
 # | exchange | each worker gives | each worker gets |
 # |---|---|---|
 # | `group.all_reduce(x)` | x, of any shape | the sum over all workers |
-# | `group.reduce_scatter(x)` | a vector (k,) | its own share of the sum over all workers, (k / w,) |
-# | `group.all_gather(x)` | its share (k / w,) | the shares of all workers in order, (k,) |
+# | `group.reduce_scatter(x)` | a vector (P,) | its own share of the sum, (P / size,) |
+# | `group.all_gather(x)` | its share (P / size,) | the shares of all workers in order, (P,) |
 
 # %%
 plots.diagrams.zero_shares()
@@ -839,24 +757,23 @@ plots.diagrams.zero_shares()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** What two workers keep, in float32. The width of a box is its bytes per parameter. Each stage
-# divides one thing more; a dashed box is kept by the other worker. Your step is stage 2. In stage 3 the parameters of
-# a block are gathered when it runs.
+# **How to read it.** What two workers keep, in float32. The width of a box is its bytes per parameter; a dashed box is
+# kept by the other worker. Each stage divides one thing more. Your step is stage 2.
 #
 # </div>
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
+# **Exercise 6 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens;
 # the step must use the gradient of the mean over the tokens of **all** workers. They may have different numbers of
 # tokens, or none; a gradient is finite in any case. Then step the optimiser, whose only parameter is `mine`, and
 # return the parameters of all. The function is called again for every step.
 #
-# Exchange no more than needed: one `reduce_scatter` and one `all_gather` in a step, and `all_reduce` for single
-# numbers only. The worker's own gradient stays unchanged.
+# Use one `reduce_scatter` and one `all_gather` in a step, and `all_reduce` for single numbers only. The worker's own
+# gradient stays unchanged.
 #
 # <details><summary>Hint 1: from means to sums</summary>
 #
@@ -877,8 +794,8 @@ def sharded_step(group, optimiser, mine, gradient, tokens):
     """One worker's part of a step of all parameters.
 
     group: the worker's place `rank` among `size` workers, and the three exchanges.
-    mine: the worker's share of the parameters, (k / size,). gradient: (k,), of the mean
-    over its own tokens. tokens: how many, a tensor (). Returns all parameters (k,).
+    mine: the worker's share of the parameters, (P / size,). gradient: (P,), of the mean
+    over its own tokens. tokens: how many, a tensor (). Returns all parameters (P,).
     """
     ### BEGIN SOLUTION
     total = group.all_reduce(tokens)
@@ -891,41 +808,12 @@ def sharded_step(group, optimiser, mine, gradient, tokens):
 check(sharded_step)
 
 # %% [markdown]
-# Try it with two workers that are threads of this notebook. One takes three rows and the other one. After three
-# steps, both must have the parameters that a single worker gets from all four rows. (The plain mean of their
-# gradients would make them agree with each other only.)
-
-# %% tags=["hide-input", "nbval-check-output"]
-on_cpu = ids.cpu(), targets.cpu()
-fresh = SmallGPT(**sizes)
-
-def worker(group):
-    """Three steps on this worker's rows. Returns all parameters, (k,)."""
-    copy = SmallGPT(**sizes)
-    copy.load_state_dict(fresh.state_dict())
-    flat = flattened(copy, group.size)                        # (k,), the model's parameters
-    mine = nn.Parameter(flat.chunk(group.size)[group.rank].clone())
-    sgd = torch.optim.SGD([mine], lr=0.5, momentum=0.9)
-    rows = slice(0, 4) if group.size == 1 else (slice(0, 3), slice(3, 4))[group.rank]
-    my_ids, my_targets = on_cpu[0][rows], on_cpu[1][rows]
-    for _ in range(3):
-        copy.zero_grad()
-        F.cross_entropy(copy(my_ids).flatten(0, 1), my_targets.flatten()).backward()
-        gradient, tokens = flat_gradient(copy, len(flat)), torch.tensor(my_targets.numel())
-        flat.copy_(sharded_step(group, sgd, mine, gradient, tokens))
-    return flat
-
-(one,), (first, second) = in_threads(worker, 1), in_threads(worker, 2)
-print("both workers have the same parameters:", torch.equal(first, second))
-print("and so has a single worker:", torch.allclose(first, one, atol=1e-4))
-
-# %% [markdown]
-# Now two real processes, connected by `torch.distributed`. What a process runs must be importable, so `worker_steps`
-# does the same as your function. Each has two texts, one at a time, in bfloat16 and with checkpoints as before.
-# Seconds are those that the slower worker computes, without the wait for the exchange. (Where lessons are graded,
-# this cell starts nothing.)
+# Now two processes, each with half of the texts, one at a time, in bfloat16 and with checkpoints. `worker_steps` does
+# the same as your function, in a file that they can import. Seconds are the slower worker's, without the wait for the
+# exchange.
 
 # %% mystnb={"image": {"alt": "Seven stacked horizontal bars, the bytes of one training step at GPT-2's size after each trick: plain attention 7.0 GB, tiles 9.5, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3, sharded step 1.6. In the last, gradients and moments are half as wide as in the bar above, and the weights as wide."}}
+on_cpu, fresh = (ids.cpu(), targets.cpu()), SmallGPT(**sizes)
 if not workers.available():
     print("No processes are started here.")
 else:
@@ -937,74 +825,56 @@ gpt2["moments"] /= 2
 show("sharded step", "Two workers halve gradients and moments in each")
 
 # %% [markdown]
-# <div class="figure-caption">
+# **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
+# ([Measured further](../../site/further.md#lesson-17)). Your function gets the whole gradient at once, so for a moment
+# it needs more; a real stage 2 sends each block's gradient off as soon as the backward pass has it.
 #
-# **How to read it.** The last bar is one of two workers.
-#
-# </div>
-#
-# **Each worker keeps 10 bytes of state per parameter instead of 16.** Your function gets the whole gradient at once, so
-# for a moment it needs more; a real stage 2 sends each block's gradient off as soon as the backward pass has it. With
-# more workers the state approaches the 4 bytes of the weights, and with stage 3, which PyTorch calls *fully sharded
-# data parallelism* (FSDP), these are divided too.
-# Reduce-scatter and all-gather together move as much as the all-reduce that they replace ([Rajbhandari et al.,
-# 2020](https://arxiv.org/abs/1910.02054), section 7). [Measured further](../../site/further.md#lesson-17) draws other
-# ways to divide a model.
+# Now the weights are the largest part that every worker keeps whole. Stage 3, PyTorch's *fully sharded data
+# parallelism* (FSDP), divides these too.
 
 # %% [markdown]
-# ## Each trick takes one part of the memory away
+# ## Each trick takes away one part, and that says when to use it
 #
-# **What fills the memory of a training step?** With four texts of 1,024 tokens, most of GPT-2's is activations, and
-# nearly half of these are attention weights. Every trick took one part away:
+# | trick | takes away | GPT-2's step then needs | use it |
+# |---|---|---|---|
+# | kernel: tiles, recomputed | the attention weights | 4.6 GB, not 7.0 | always: it saves time, too |
+# | bfloat16 | a third of the vectors | 4.3 GB | where the processor has units for it |
+# | parts | all activations but one part's | 2.7 GB | if the batch does not fit |
+# | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit: they cost a second forward pass |
+# | sharding, stage 2 | gradients and moments, but one share | 1.6 GB in each of two workers | if the state does not fit: no other trick touches it |
 #
-# | trick | takes away | leaves |
-# |---|---|---|
-# | tiles, recomputed | the attention weights | state, vectors, log-probabilities |
-# | bfloat16 | a third of the vectors | the rest, and new copies of the weights |
-# | parts | all activations but one part's | state, copies of the weights, one part's activations |
-# | checkpoints | the vectors, but for one per token and block | state, log-probabilities |
-# | sharding, stage 2 | gradients and moments, but for one share | weights, activations |
-#
-# This is what each cost in the small model:
+# Begin at the top, and stop when the step fits. The costs in the small model:
 
 # %%
 print(table)
 
 # %% [markdown]
-# **Which trick, then, and when?** The kernel comes first: it saves memory and time. bfloat16 saved both here, too.
-# Parts cost little, and help until one text is left. Checkpoints cost a second forward pass: use them when one text
-# alone does not fit. Only sharding touches the state. (With two workers a step took about half of the time of one, the
-# wait for the exchange not counted.)
-#
 # ## If memory is no limit, a budget of operations has a best size
 #
-# With stage 3 and enough workers the state is no limit. What remains is the budget of operations. How large should
-# the model be then?
+# With enough workers, operations are the limit. How large should the model be then? A matrix entry costs 2 operations
+# per token in the forward pass and 4 in the backward pass, so a training on D tokens costs $C \approx 6ND$ ([Kaplan et
+# al., 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less text. A model that is too
+# small does worse, and so does one that has read too little: between them is a best size.
 #
-# A matrix entry costs 2 operations per token in the forward pass and 4 in the backward pass, so a training costs $C
-# \approx 6ND$ ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less
-# text. A model that is too small does worse, and so does one that has read too little: between them is a best size.
-#
-# An **[IsoFLOP profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* number
-# of operations, plot the loss against ln N, and take the minimum of a parabola through the points ([Hoffmann et al.,
+# An **[IsoFLOP profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* C, plot
+# the loss against ln N, and take the minimum of a parabola through the points ([Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), section 3.2).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 8 · `best_size`** &nbsp; ★★☆ · 8 minutes · 3.5 points
+# **Exercise 7 · `best_size`** &nbsp; ★★☆ · 8 minutes · 3.5 points
 #
-# Fit the parabola $a + b \ln N + c\, (\ln N)^2$ to the losses by least squares, in any way, in 64 bits. Return the
-# size at its minimum, which usually is none of the measured ones. If the parabola has no minimum, or its minimum lies
-# below the smallest size or above the largest, the profile shows no best size: return None.
+# Fit a parabola in ln N to the losses by least squares, in 64 bits. Return the size at its minimum. If there
+# is none, or it lies below the smallest size or above the largest, return None.
 #
 # Sizes come in any order and may be far apart. A size may occur several times, with the losses of several seeds; at
 # least three sizes differ.
 #
 # <details><summary>Hint 1: the minimum of a parabola</summary>
 #
-# Where is the derivative of a + bx + cx² zero, and for which c is that a minimum? Large x make a fit inexact: fit in
-# x − mean(x), and add the mean back.
+# Where is the derivative of c₀ + c₁x + c₂x² zero, and for which c₂ is that a minimum? Large x make a fit inexact: fit
+# in x − mean(x), and add the mean back.
 #
 # </details>
 # <details><summary>Hint 2: three points by hand</summary>
@@ -1037,15 +907,10 @@ def best_size(sizes, losses):
 check(best_size)
 
 # %% [markdown]
-# ## On a known law, the parabola finds the best size
-#
-# Is its minimum the best size? Trainings cannot tell, since the answer is not known; computed losses can.
-# [Besiroglu et al., 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al., with N
-# parameters and D tokens:
+# Does the parabola find the best size? Computed losses can tell, since their best size is known. [Besiroglu et al.,
+# 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al.:
 #
 # $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
-#
-# The cell takes three budgets, and five sizes for each, laid around the law's own best size.
 
 # %% tags=["hide-input", "nbval-check-output"] mystnb={"image": {"alt": "Loss against parameters, the horizontal axis logarithmic. Three bowls of five open markers each, with a parabola through each and a star at its minimum. From one budget to the next the bowl lies lower and further to the right."}}
 def law(N, C):
@@ -1056,19 +921,19 @@ ax = plt.subplots(figsize=(6.4, 3.6))[1]
 fine = torch.logspace(7, 11, 200_001, dtype=torch.float64)
 for number, budget in enumerate((6e18, 1.3e20, 3e21)):
     truth = fine[law(fine, budget).argmin()].item()
-    sizes = torch.logspace(math.log10(truth) - 0.8, math.log10(truth) + 0.7, 5).double()
-    losses = law(sizes, budget)
-    best = best_size(sizes.tolist(), losses.tolist())
+    grid = torch.logspace(math.log10(truth) - 0.8, math.log10(truth) + 0.7, 5).double()
+    losses = law(grid, budget)
+    best = best_size(grid.tolist(), losses.tolist())
     print(f"{budget:.1e} operations: parabola {best / 1e9:.2f}, law {truth / 1e9:.2f} "
           f"billion parameters, {budget / 6 / truth**2:.0f} tokens per parameter")
-    x = sizes.log()
+    x = grid.log()
     powers = torch.stack([torch.ones(5).double(), x, x**2], dim=1)
     fit = torch.linalg.lstsq(powers, losses[:, None]).solution.flatten()
     dense = torch.linspace(x[0], x[-1], 60).double()
     colour = plots.COLOURS[number]
     ax.plot(dense.exp(), fit[0] + fit[1] * dense + fit[2] * dense**2, color=colour,
             linestyle=plots.DASHES[number])
-    ax.plot(sizes, losses, plots.MARKERS[number], color=colour, linestyle="",
+    ax.plot(grid, losses, plots.MARKERS[number], color=colour, linestyle="",
             markerfacecolor="white", label=f"{budget:.1e} operations")
     ax.plot(best, fit[0] + fit[1] * math.log(best) + fit[2] * math.log(best)**2, "*",
             color=colour, markersize=13)
@@ -1080,8 +945,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Computed from the law, without a training. An open marker is a model of one size that uses up
-# the budget; the lines are parabolas, and a star is the best size by your function.
+# **How to read it.** Computed from the law, without a training. Open markers: five sizes for each of three budgets.
+# Lines: parabolas. Stars: the best sizes by your function.
 #
 # </div>
 #
@@ -1089,63 +954,68 @@ plt.show()
 # best divided about evenly between a larger model and more text. Chinchilla, the model of [Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), has 70 billion parameters and read 20 tokens for each.
 #
-# Real losses also depend on the seed. Suppose each is off by about half a percent: where should the sizes be?
+# Real losses depend on the seed. With simulated noise, four sizes close together found the best one unreliably, and
+# four very far apart one that is too small ([Measured further](../../site/further.md#lesson-17)).
+
+# %% [markdown]
+# ## An aside: float16 overflows where bfloat16 has room
+#
+# [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits: finer steps than
+# bfloat16, and a smaller range. It has no positive numbers below 6e-8, so gradients far below that become 0. The loss
+# is therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients
+# are divided by it before they are clipped ([a published trainer](https://github.com/pytorch/examples/issues/1196)
+# clipped first) or used.
+#
+# The largest number is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself, which becomes ∞. Its
+# score, divided by √64, is only 12,800. It is safer to divide first, as PyTorch's [general
+# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653)
+# does.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Prediction · `width_of_grid`** &nbsp; 1 minute · no points
+# **Exercise 8 · `scaled_scores_early`** &nbsp; ★★☆ · 7 minutes · 4 points
 #
-# Four trainings are affordable. The best size is roughly known. Which four sizes find it most reliably?
+# Return the scores $q k^\top / \sqrt d$, with or without an axis for heads, but divide **before** the product, so
+# that no intermediate number overflows, in float16 too. The result must have the dtype of q and k.
 #
-# - **A.** From a half to twice the guess: near its minimum every curve is a parabola.
-# - **B.** From a sixteenth to sixteen times the guess.
-# - **C.** It hardly matters: the parabola is fitted by least squares.
+# <details><summary>Hint 1: two ways to divide</summary>
+#
+# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to
+# divide? (Computing in float32 and converting the result back passes too.)
+#
+# </details>
+# <details><summary>Hint 2: one query and one key, with numbers</summary>
+#
+# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The product is 384, and the score is 384/4,
+# which is 96. With `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96. Dividing by a Python
+# number keeps a tensor's type; `q /= 2` would change the caller's tensor.
+#
+# </details>
 # </div>
 
-# %% nbgrader={"grade": false, "grade_id": "width_of_grid", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-width_of_grid = "B"
-### STUDENT GETS
-# width_of_grid = ...    # "A", "B" or "C"
-### END SOLUTION
+# %% nbgrader={"grade": false, "grade_id": "scaled_scores_early", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def scaled_scores_early(q, k):
+    """The scores of attention, divided before the product.
 
-# %% tags=["hide-input", "nbval-check-output"]
-budget = 1.3e20
-truth = fine[law(fine, budget).argmin()].item()
-for width in (2, 16, 64):
-    generator = torch.Generator().manual_seed(0)
-    ends = math.log10(truth / width), math.log10(truth * width)
-    sizes, found = torch.logspace(*ends, 4).double(), []
-    for _ in range(200):
-        errors = 0.005 * torch.randn(4, generator=generator)
-        found.append(best_size(sizes.tolist(), (law(sizes, budget) * (1 + errors)).tolist()))
-    shares = torch.tensor([size / truth for size in found if size])
-    low, middle, high = shares.quantile(torch.tensor([0.05, 0.5, 0.95])).tolist()
-    print(f"from 1/{width} to {width} times: none in {200 - len(shares):>2} of 200; "
-          f"middle {middle:.2f} of the best size, nine in ten {low:.2f} to {high:.2f}")
+    q: (b, t, d) or (b, h, t, d). k: (b, s, d) or (b, h, s, d).
+    Both are of one floating-point type, and so is the result.
+    Returns (b, t, s) or (b, h, t, s): entry [..., i, j] is q_i·k_j / √d.
+    """
+    ### BEGIN SOLUTION
+    root = q.shape[-1] ** 0.25
+    return (q / root) @ (k / root).transpose(-2, -1)
+    ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "check_width_of_grid", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("width_of_grid", width_of_grid)
-
-# %% [markdown]
-# **Narrow grids are noisy, and very wide ones are biased.** From a half to twice the best size the losses differ by
-# less than one percent, so noise of half a percent moves the minimum far. Very wide grids find a size that is too
-# small, because the law rises faster on the side of large models, whose text is short. [Czech et al.,
-# 2026](https://arxiv.org/abs/2603.22339), find such biases in published grids.
+# %% nbgrader={"grade": true, "grade_id": "check_scaled_scores_early", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(scaled_scores_early)
 
 # %% [markdown]
 # ## What you can do now
 #
 # **What fills the memory of a training step, and which trick takes away which part of it?** Activations, most of all
-# attention weights, and then state. A kernel takes the attention weights away, 16 bits a third of the vectors, parts
-# and checkpoints most of what is left, and sharding the state.
-#
-# **If memory is no limit, a budget of operations has a best size.** On losses computed from a known law, the parabola
-# found it to within a few percent. With noise, four sizes found it roughly if they were far apart.
-#
-# You can say what a training step keeps, compute attention and its gradients without the matrix of weights, divide
-# a step among workers, and find the best size for a budget.
+# attention weights, and then state. Tiles take away the attention weights, bfloat16, parts and checkpoints most of the
+# other activations, and sharding a share of the state. You can write these tricks, and say which to use when.
 #
 # **Two questions to think about**
 #
@@ -1159,8 +1029,8 @@ check.prediction("width_of_grid", width_of_grid)
 # instead?</summary>
 #
 # A checkpointed block keeps its input, and runs again as a whole. The tiles keep q, k, v, the output and one number
-# per query, and only the weights are computed again. In the table both are used at once: then the weights are
-# computed three times.
+# per query, and only the attention weights are computed again. In the table both are used at once: then the attention
+# weights are computed three times.
 #
 # </details>
 #
@@ -1170,11 +1040,7 @@ check.prediction("width_of_grid", width_of_grid)
 #   2020](https://arxiv.org/abs/1910.02054)**, sections 3 and 5: where memory goes, and how to divide it.
 # - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, recomputation, and why
 #   traffic is what counts.
-# - [Milakov and Gimelshein, *Online normalizer calculation for softmax*, 2018](https://arxiv.org/abs/1805.02867): two
-#   pages.
-# - [Micikevicius et al., *Mixed precision training*, 2018](https://arxiv.org/abs/1710.03740), section 3.
-# - [Chen et al., *Training deep nets with sublinear memory cost*, 2016](https://arxiv.org/abs/1604.06174).
 # - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556),
-#   section 3, and [Czech et al., *Problems with Chinchilla approach 2*, 2026](https://arxiv.org/abs/2603.22339).
+#   section 3.
 #
 # **Next:** [lesson 18, *Since GPT-2*](../18_since_gpt2/18_since_gpt2.ipynb)

@@ -1148,11 +1148,11 @@ LESSON = Lesson(
         merge,
         tiled_attention,
         tiled_backward,
-        scaled_scores_early,
         accumulated_gradients,
         checkpointed,
         sharded_step,
         best_size,
+        scaled_scores_early,
     ),
     predictions_of("17_going_big"),
 )

@@ -57,7 +57,7 @@ def tiles_arriving() -> Sheet:
             sheet.arrow((x - 66, 212), (x - 52, 212))
             sheet.text(x - 59, 182, f"· {old}", SMALL)
             sheet.text(x + 8, 150, f"· {new}", SMALL, "start")
-    sheet.text(180, 246, "the running state; *o* goes along with *ℓ*", SMALL, soft=True)
+    sheet.text(180, 246, "the running result; *o* goes along with *ℓ*", SMALL, soft=True)
     return sheet
 
 

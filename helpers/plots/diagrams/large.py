@@ -5,7 +5,7 @@ from __future__ import annotations
 from .drawing import SMALL, Sheet
 
 BYTE = 10  # units of width for a byte per parameter
-THINGS = {"weights": (4, "blue"), "gradients": (4, "orange"), "optimiser": (8, "green")}  # bytes in float32
+THINGS = {"weights": (4, "blue"), "gradients": (4, "orange"), "moments": (8, "green")}  # bytes in float32
 STAGES = {  # how many of the things, from the last on, are divided
     "no sharding: 16 bytes per parameter": 0,
     "stage 1: 12 bytes": 1,
@@ -15,7 +15,7 @@ STAGES = {  # how many of the things, from the last on, are divided
 
 
 def zero_shares() -> Sheet:
-    """Lesson 17: which of weights, gradients and the optimiser's state each of two workers keeps, in ZeRO's stages."""
+    """Lesson 17: which of weights, gradients and moments each of two workers keeps, in ZeRO's stages."""
     sheet = Sheet.named("zero-shares", 374)
     left = (12, 188)
     for worker, x in enumerate(left):

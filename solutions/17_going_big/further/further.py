@@ -8,18 +8,24 @@
 # # Measured further: Going big
 #
 # To [lesson 17](../17_going_big/17_going_big.ipynb): what training the larger GPT-2s keeps in memory, the course of a
-# step with checkpoints, tiles in a GPU's fast memory, other ways to divide a model, how many operations a token costs,
-# and what a published formula for the best size says when its digits are taken seriously.
+# step with checkpoints, tiles in a GPU's fast memory, sharded steps beside those of one worker, other ways to divide a
+# model, how many operations a token costs, what a published formula for the best size says when its digits are taken
+# seriously, and how far apart the sizes of a profile should lie.
 
 # %%
+import math
+
 import matplotlib.pyplot as plt
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import plots
-from helpers.parts.big import Ledger, checkpointed, flops_per_token
+from helpers.parts.big import Ledger, best_size, checkpointed, flops_per_token
 from helpers.parts.generator import CharTransformer
+from helpers.parts.sharding import SmallGPT, flat_gradient, flattened, in_threads, sharded_step
 
 plots.use_course_style()
 
@@ -105,6 +111,38 @@ plots.diagrams.tiles_in_memory()
 # at one moment is coloured. A tile of queries stays, with its m, ℓ and o, while all keys and values pass.
 
 # %% [markdown]
+# ## Sharded steps are those of a single worker
+#
+# Two workers are threads here. One has three of four texts, the other one. After three steps both must have the
+# parameters that a single worker gets from all four texts. The plain mean of their gradients would make them agree with
+# each other only.
+
+# %% tags=["nbval-check-output"]
+torch.manual_seed(0)
+sizes = {"n": 256, "e": 128, "h": 8, "depth": 4, "t_max": 128}
+ids, targets = torch.randint(256, (2, 4, 128))
+first_weights = SmallGPT(**sizes).state_dict()
+
+def worker(group):
+    """Three steps on this worker's rows. Returns all parameters, (P,)."""
+    model = SmallGPT(**sizes)
+    model.load_state_dict(first_weights)
+    flat = flattened(model, group.size)                       # (P,), the model's parameters
+    mine = nn.Parameter(flat.chunk(group.size)[group.rank].clone())
+    optimiser = torch.optim.SGD([mine], lr=0.5, momentum=0.9)
+    rows = slice(0, 4) if group.size == 1 else (slice(0, 3), slice(3, 4))[group.rank]
+    for _ in range(3):
+        model.zero_grad()
+        F.cross_entropy(model(ids[rows]).flatten(0, 1), targets[rows].flatten()).backward()
+        gradient, tokens = flat_gradient(model, len(flat)), torch.tensor(targets[rows].numel())
+        flat.copy_(sharded_step(group, optimiser, mine, gradient, tokens))
+    return flat
+
+(one,), (first, second) = in_threads(worker, 1), in_threads(worker, 2)
+print("both workers have the same parameters:", torch.equal(first, second))
+print("and so has a single worker:", torch.allclose(first, one, atol=1e-4))
+
+# %% [markdown]
 # ## A model can be divided in other ways
 #
 # Large trainings combine data parallelism with other ways to divide the work:
@@ -170,3 +208,35 @@ print(f"Besiroglu et al.: {best_ratio(482.01, 0.3478, 2085.43, 0.3658):.0f}")
 # Exponents with two digits are too coarse to say how many tokens a parameter needs, and the fit itself was off, as the
 # second paper found. The advice of 20 was based on two other estimates in the first paper, one of them its IsoFLOP
 # profiles.
+
+# %% [markdown]
+# ## Sizes far apart find the best size more reliably
+#
+# Real losses also depend on the seed. Suppose that each is off by about half a percent, and that four trainings are
+# affordable. Their sizes lie around the best one of Besiroglu et al.'s formula; losses are computed from it, with noise,
+# 200 times for each width of the grid:
+
+# %% tags=["nbval-check-output"]
+def law(N, C):
+    """The loss of N parameters after C operations."""
+    return 1.8172 + 482.01 / N**0.3478 + 2085.43 / (C / (6 * N))**0.3658
+
+budget, fine = 1.3e20, torch.logspace(7, 11, 200_001, dtype=torch.float64)
+truth = fine[law(fine, budget).argmin()].item()
+for width in (2, 16, 64):
+    generator = torch.Generator().manual_seed(0)
+    ends = math.log10(truth / width), math.log10(truth * width)
+    grid, found = torch.logspace(*ends, 4).double(), []
+    for _ in range(200):
+        errors = 0.005 * torch.randn(4, generator=generator)
+        found.append(best_size(grid.tolist(), (law(grid, budget) * (1 + errors)).tolist()))
+    shares = torch.tensor([size / truth for size in found if size])
+    low, middle, high = shares.quantile(torch.tensor([0.05, 0.5, 0.95])).tolist()
+    print(f"from 1/{width} to {width} times: none in {200 - len(shares):>2} of 200; "
+          f"middle {middle:.2f} of the best size, nine in ten {low:.2f} to {high:.2f}")
+
+# %% [markdown]
+# Narrow grids are noisy, and very wide ones are biased. From a half to twice the best size the losses differ by less
+# than one percent, so noise of half a percent moves the minimum far. Very wide grids find a size that is too small,
+# because the formula rises faster on the side of large models, whose text is short. [Czech et al.,
+# 2026](https://arxiv.org/abs/2603.22339), find such biases in published grids.
