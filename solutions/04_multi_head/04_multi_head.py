@@ -55,18 +55,19 @@ check = start("04_multi_head")
 # | *mary gave roses to susan* | 0.4 *mary* + 0.2 *susan* + other words |
 # | *susan gave roses to mary* | 0.4 *susan* + 0.2 *mary* + other words |
 #
-# Can a linear layer read the receiver from these sums? It gives every name a score, and the highest is its answer. Per
-# unit of weight, a name adds *own* to its own score and *other* to another name's, on average over the names. Over all
-# sentences, the average scores are
+# Can a linear layer read the receiver from these sums? It gives every name a score, and the highest is its answer. A
+# name that has weight 1 in the sum adds some number to its own score and other numbers to those of other names. Call
+# their averages over all names *own* and *other*. Over all sentences, the average scores are
 #
 # | giver | receiver | absent name |
 # |---|---|---|
 # | 0.4 *own* + 0.2 *other* | 0.2 *own* + 0.4 *other* | 0.6 *other* |
 #
-# The other words add the same to all three averages. To be right in every sentence, the receiver has to beat both. It
-# beats the giver only if *other* is larger than *own*, and absent names only if *own* is larger than *other*. **So no
-# linear layer reads both names from one fixed row in every sentence.** Other unequal weights lead to the same proof,
-# equal ones to equal sums. *gave* needs a second row, or a row that changes with the words.
+# The other words add the same to all three averages. If the receiver has the highest score in every sentence, its
+# average is the highest, too. It beats the giver's only if *other* is larger than *own*, and that of absent names only
+# if *own* is larger than *other*. **So no linear layer reads both names from one fixed row in every sentence.** Any two
+# unequal weights fail in the same way; with equal weights the two sums are the same. *gave* needs a second row, or a
+# row that changes with the words.
 
 # %% [markdown]
 # ## Several heads, each with its own row
@@ -98,6 +99,17 @@ check = start("04_multi_head")
 #
 # Now `@`, which multiplies along the last two axes, treats every head of every sentence by itself: (b, h, t, d) @ (b,
 # h, d, t) is (b, h, t, t).
+
+# %%
+plots.diagrams.heads_flow()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The whole layer from top to bottom, for three heads. k and v are split like q. The heads exchange
+# nothing until `unify`.
+#
+# </div>
 
 # %% [markdown]
 # <div class="card">
@@ -195,17 +207,6 @@ def merge_heads(x):
 
 # %% nbgrader={"grade": true, "grade_id": "check_merge_heads", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(merge_heads)
-
-# %%
-plots.diagrams.heads_flow()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** The whole layer from top to bottom, for three heads. k and v are split like q. The heads exchange
-# nothing until `unify`.
-#
-# </div>
 
 # %% [markdown]
 # <div class="card">
@@ -344,21 +345,22 @@ check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
 # **The number of rows makes the difference.** With one fixed row, one of the names is right in less than a third of the
-# sentences. Three rows, fixed or not, answer nearly every question from every start. One head, with as many parameters
-# as three, gets both names mostly right in six of ten runs, and guesses at least one in the other four.
-#
-# In the six, its row changes with the words. In two that we took apart, position vectors in the values tell giver from
-# receiver ([Measured further](../../site/further.md#lesson-4)). Three heads can do without this detour. Their rows of
-# *gave* in run 2:
+# sentences. Three rows, fixed or not, name both nearly always, from every start. One head, with as many parameters as
+# three, gets both names mostly right in six of ten runs, and guesses at least one in the other four. Here are the rows
+# of *gave* of one head in run 4, one of the six, and of three heads in run 2:
 
 # %%
-reader, _ = trained["three heads"][1]
-sentence = "mary gave roses to susan"
-for head, row in enumerate(rows_of_gave(reader, 3, sentence)):
-    print(f"head {head}:", *(f"{word} {w:.2f}  " for word, w in zip(sentence.split(), row)))
+for name, h, run in (("one head", 1, 4), ("three heads", 3, 2)):
+    reader, _ = trained[name][run - 1]
+    for sentence in ("mary gave roses to susan", "susan gave roses to mary"):
+        for row in rows_of_gave(reader, h, sentence):
+            print(f"{name}:", *(f"{word} {w:.2f}  " for word, w in zip(sentence.split(), row)))
 
 # %% [markdown]
-# One head looks at the thing, one at the receiver, and one at the giver and *gave* itself.
+# One head gives *susan* the larger weight, first or last. So both sums hold about the same amounts of each name. They
+# differ in how much they hold of the last *position's* vector, and that tells who received. Training finds this detour
+# from some starts only ([Measured further](../../site/further.md#lesson-4)). Of the three heads, one looks at the
+# thing, one at the receiver, and one at the giver or at *gave*.
 #
 # **In this toy, three fixed rows do as well as three heads,** because the giver is always the first word and the
 # receiver always the last. In real sentences they move, and a row has to depend on the words.
@@ -584,13 +586,14 @@ ladder.show()
 #
 # **Is one row of weights enough for three questions?** A fixed row is not: no linear layer reads both names from it in
 # every sentence. One head got both mostly right in six of our ten runs and guessed at least one in the others. Three
-# rows answered nearly every question from every start, even fixed ones, since in the toy each role has its place. A
+# rows named both nearly always, from every start, even fixed ones, since in the toy each role has its place. A
 # wrong merge raised no error and in one run cost hardly any score; your test catches it.
 #
 # **Two questions to think about**
 #
-# <details><summary>1. In a trained model, swap head 0 and head 1: swap their rows in the weights of all three
-# projections. What else must you swap to leave the output unchanged?</summary>
+# <details><summary>1. In a trained model, swap head 0 and head 1: swap their rows of `weight` in all three
+# projections. (`nn.Linear` stores a matrix transposed.) What else must you swap to leave the output
+# unchanged?</summary>
 #
 # The columns of `unify.weight` that read them: columns r·d to (r+1)·d − 1 belong to head r. Then nothing changes,
 # because `unify` adds the heads up, and a sum has no order. So the number of a head has no meaning.

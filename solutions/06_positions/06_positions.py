@@ -21,7 +21,7 @@
 # |---|---|
 # | **You will build** | learned and sinusoidal encodings, the matrix that shifts a position, a relative bias, rotary encoding, and a bias for longer sequences |
 # | **You need** | [lessons 1](../01_dot_product_attention/01_dot_product_attention.ipynb) to [5](../05_masking/05_masking.ipynb); sine, cosine and their addition formulas |
-# | **It takes** | about 100 minutes: six exercises, one of them with a bug to fix, and two predictions; 24 points |
+# | **It takes** | about 105 minutes: six exercises, one of them with a bug to fix, and two predictions; 24 points |
 # | **It computes** | in seconds, except for two cells of up to half a minute each: training twelve small models, and *Your model so far* (you may stop it) |
 #
 # As in [the table](../../site/notation.md), b is the batch size, t the number of positions, e the width of the
@@ -435,7 +435,7 @@ check(relative_bias)
 # \begin{bmatrix} x_{2m} \\ x_{2m+1} \end{bmatrix} .$$
 #
 # Write $R_p$ for the whole (d, d) matrix of these blocks. Turn a query q at position i and a key k at position j.
-# Their dot product does not change when both are turned back by j, so of the positions only the distance is left:
+# Turn both back by j: their dot product stays the same, the key is unturned, and the query is turned by i − j:
 #
 # $$(R_i\, q) \cdot (R_j\, k) \;=\; (R_{\,i-j}\, q) \cdot k .$$
 #
@@ -495,8 +495,24 @@ from helpers.players import show_player
 show_player("rotary")
 
 # %% [markdown]
-# The curve of the score is not symmetric, so *before* and *after* are told apart. Llama and Mistral use rotary
-# encoding; many programs pair component m with m + d/2 instead ([lesson 18](../18_since_gpt2/18_since_gpt2.ipynb)).
+# Put the same query and the same key at every position, and multiply each query by each key:
+
+# %% mystnb={"image": {"alt": "Two heat maps of products of 8 queries and 8 keys. Left, not turned: all entries are equal. Right, turned: every diagonal holds a single number, largest on the main diagonal. The number just above the main diagonal differs from the number just below it."}}
+torch.manual_seed(5)
+q, k = torch.randn(2, 1, 1, 1, 16).to(device()).expand(2, 1, 1, 8, 16)    # (b, h, t, d)
+positions = torch.arange(8, device=device())
+plain = q @ k.mT                                                          # (b, h, t, t)
+turned = rotate(q, positions) @ rotate(k, positions).mT
+labels = {"row_label": "position i of the query", "column_label": "position j of the key"}
+titles = ("q · k", "turned q · turned k")
+plots.heat_pair(plain[0, 0], turned[0, 0], titles=titles, same_scale=True, **labels)
+plt.show()
+
+# %% [markdown]
+# **After turning, the product depends on i − j alone**: each diagonal has one number. The diagonals just above and just
+# below the main one differ, so *before* and *after* are told apart. Only queries and keys are turned, because only they
+# are compared. Llama and Mistral use rotary encoding; many programs pair component m with m + d/2 instead ([lesson
+# 18](../18_since_gpt2/18_since_gpt2.ipynb)).
 
 # %% [markdown]
 # ## Trained at length 16, tested at length 64
@@ -586,7 +602,7 @@ sinusoids_beyond = "A"
 
 # %% [markdown]
 # Before the next prediction, look at what training made of the bias tables. The distances that the loss never reached
-# are still at 0. We call them **new**.
+# are still at 0. We call them **new** (and later hide 14 and 15, too, to treat both sides alike).
 
 # %% tags=["hide-input"]
 for run, model in enumerate(models.get("relative bias", [])):    # distance 0 is entry 63
@@ -649,14 +665,12 @@ check.prediction("relative_beyond", relative_beyond)
 #
 # - **The relative bias has learned *two positions back* and still fails**, at the first positions as at the last. The
 #   new distances are still at 0, above the wrong ones that training pushed down. Together they take most of the weight.
-# - **With rotary encoding**, new distances get hardly any weight in runs 2 and 3. Run 1 confuses distance 27 with
-#   distance 2.
-# - **With absolute positions**, i and j themselves are new. The later rows of the learned table were never trained.
-#   With sinusoids a solution exists: this model is right at every position when its weights are set by hand. ***A model
-#   can represent this* and *training will find it* are two different claims.**
+# - **With rotary encoding**, new distances get hardly any weight in runs 2 and 3. Run 1 gives some of them more, among
+#   them 27.
+# - **With absolute positions**, i and j themselves are new.
 #
-# [Measured further](../../site/further.md#lesson-6) shows these weights. If new distances are the cause, a different
-# bias for them must help. Design it.
+# [Measured further](../../site/further.md#lesson-6) shows the weights on new distances. If these are the cause, a
+# different bias for them must help. Design it.
 
 # %% [markdown]
 # <div class="card">
@@ -722,13 +736,18 @@ for method, runs in models.items():
     print(f"{method:>13}, positions 16 to 63: {before} as trained, {after} with your bias")
 
 # %% [markdown]
-# **Hiding the new distances repairs both relative methods, and neither absolute one.** The sinusoidal accuracy rises,
-# to less than half. With absolute positions the distances are not the only cause: even in windows of 16 letters, where
-# no distance is new, both methods make many errors [once the windows begin at later
-# positions](../../site/further.md#lesson-6).
+# **Hiding the new distances repairs the relative bias and the one rotary run that had failed, and neither absolute
+# method.** The sinusoidal accuracy rises, to less than half. With absolute positions the distances are not the only
+# cause: even in windows of 16 letters, where no distance is new, both methods make many errors [once the windows begin
+# at later positions](../../site/further.md#lesson-6).
 #
-# Hiding also leaves fewer letters to share the weight, and that matters, too. With new distances only at the level of
-# the wrong ones, [about a fifth of the answers](../../site/further.md#lesson-6) of the relative bias are still wrong.
+# The later rows of the learned table were never trained. With sinusoids, the same model with its weights set by hand is
+# right at every position ([Measured further](../../site/further.md#lesson-6)). ***A model can represent this* and
+# *training will find it* are two different claims.**
+#
+# Hiding also leaves fewer letters to share the weight, and that matters, too. If new distances are only lowered to the
+# level of the wrong ones, [about a fifth of the answers](../../site/further.md#lesson-6) of the relative bias are still
+# wrong.
 #
 # A published method, *ALiBi*, subtracts from each score the distance times a fixed number, a different one for each
 # head. Its authors found that language models with rotary encoding get worse on texts longer than those in training
@@ -775,13 +794,13 @@ for row, key in rows.items():
 # ## What you can do now
 #
 # **Trained on short sequences, which of the four methods still works in longer ones?** In your test only rotary
-# encoding, and only in two runs of three. Two things were needed:
+# encoding, and only in two runs of three. Two things decided:
 #
 # - **Scores that depend on the distance alone.** Both relative methods have them by construction. Sinusoids allow them,
 #   as the head set by hand shows, but training did not find them. With the new distances hidden, sinusoids stayed below
 #   half, and learned vectors below a fifth.
 # - **Little weight for new distances.** Hiding them raised the relative bias from about 0.40 to 0.98, and the failed
-#   rotary run from 0.80 to next to no errors.
+#   rotary run from 0.80 to 1.00.
 #
 # Within the trained length, the choice of method mattered little. Before you rely on one in longer sequences, test it
 # there.

@@ -78,8 +78,9 @@ plt.show()
 # </div>
 #
 # The task is to translate numbers of up to six digits, in words; German ones are split into parts. The test numbers
-# are new, but **familiar** in kind: there are similar ones to train on. A translation counts only if every word is
-# right (**exact match**). First, a dictionary that keeps the English order and drops *and*:
+# are new, but **familiar** in kind: there are similar ones to train on. (Numbers with *seventy* before *thousand* are
+# kept back for a later test.) A translation counts only if every word is right (**exact match**). First, a dictionary
+# that keeps the English order and drops *and*:
 
 # %% tags=["hide-input", "nbval-check-output"]
 def recombined(pair):
@@ -105,8 +106,8 @@ print(f"word for word, {sum(right) / len(right):.1%} of {len(right)} familiar nu
       f"are right")
 
 # %% [markdown]
-# **Fewer than one number in five is right.** To write *sieben* first, a network needs a layer that can look at any
-# English word.
+# **Fewer than one number in five is right.** To write *sieben* first, a network must get at the last
+# English word. A layer that can look at any of them is the shortest way.
 #
 # ## Cross-attention asks the source
 #
@@ -115,10 +116,10 @@ print(f"word for word, {sum(right) / len(right):.1%} of {len(right)} familiar nu
 # recurrent ([lesson 13](../13_before_transformers/13_before_transformers.ipynb)); [Vaswani et al.
 # (2017)](https://arxiv.org/abs/1706.03762) removed the recurrence.
 #
-# Which English words matter for the next German one? Self-attention cannot ask: its queries, keys and values come
-# from one sequence. **[Cross-attention](../../site/glossary.md#cross-attention)** gets its queries from the target
-# $x$, of shape (b, t, e), and its keys and values from the encoder's output for the source, the **memory** $M$, of
-# shape (b, s, e):
+# Which English words matter for the next German one? Self-attention over the target cannot ask: its keys and values
+# come from the target, too. **[Cross-attention](../../site/glossary.md#cross-attention)** gets its queries from the
+# target $x$, of shape (b, t, e), and its keys and values from the encoder's output for the source, the **memory** $M$,
+# of shape (b, s, e):
 #
 # $$q = x\,W_q, \qquad k = M\,W_k, \qquad v = M\,W_v,
 # \qquad y = \operatorname{softmax}\!\Big(\frac{q\,k^\top}{\sqrt d}\Big)\, v .$$
@@ -312,8 +313,9 @@ plots.diagrams.teacher_forcing()
 # | target | target | the target's padding and everything to come |
 # | target | source | the source's padding |
 #
-# True means "may look", as in lesson 5. A mask hides columns, never rows: what padding sees is read by no word and
-# enters no loss. So in the first and third mask all rows are the same, and one is enough: (b, 1, s) broadcasts.
+# True means "may look", as in lesson 5. A mask hides columns. Rows of padding need no hiding: no word reads their
+# result, and no loss counts it. So in the first and third mask all rows are the same, and one is enough: (b, 1, s)
+# broadcasts.
 
 # %% [markdown]
 # <div class="card">
@@ -780,8 +782,8 @@ check.prediction("early_numbers", early_numbers)
 #
 # The lines of the player show where information *may* come from, not whether it is used ([lesson
 # 8](../08_classifier/08_classifier.ipynb)). So hide one English word from all cross-attentions: which German words
-# become less probable? `decode` takes the source for its mask alone: padding in place of a word hides it, and the
-# memory stays the same. (Its neighbours in the memory keep traces of it.) For comparison, a
+# become less probable? `decode` uses the source only for its mask: padding in place of a word hides the word,
+# and the memory stays the same. (Its neighbours in the memory keep traces of it.) For comparison, a
 # **[hook](../../site/glossary.md#hook)**, a function that PyTorch calls whenever a layer is called, reads the
 # weights.
 
@@ -835,9 +837,9 @@ plt.show()
 #
 # </div>
 #
-# **Both maps have the crossing lines of the first figure.** Elsewhere they differ: `<stop>` looks at several words
-# and needs no single one of them, and *und* needs the ten. Rightly: *seven* is *sieben*, but *forty seven* is *sieben
-# **und** vierzig*. The same, for 300 familiar numbers:
+# **Both maps have the crossing lines of the first figure.** Elsewhere they differ: `<stop>` looks at several words and
+# needs no single one of them, while *und* spreads its look and needs the ten most. Rightly: *seven* is *sieben*, but
+# *forty seven* is *sieben **und** vierzig*. The same, for 300 familiar numbers:
 
 # %% tags=["hide-input"]
 looked, needed = [], []
@@ -918,9 +920,9 @@ for way in sorted(set(ways)):
 check.prediction("new_place", new_place)
 
 # %% [markdown]
-# **The model has not learned the rule that its score on familiar numbers suggests.** It translates *seventy* in the
-# old place, and other tens in the new one, but hardly ever *seventy* in the new one. Nearly all of its mistakes have
-# no ten before *tausend*, and a third have a *siebzig* too many after it. This is one ten and one training, but a
+# **The model has not learned the rule that its score on familiar numbers suggests.** It translates *seventy* in the old
+# place, and other tens in the new one, but hardly ever *seventy* in the new one. In nearly all of its mistakes the ten
+# before *tausend* is missing; in a third of all, an extra *siebzig* follows it. This is one ten and one training, but a
 # test set drawn like the training set could not have shown it. ([Lake and Baroni
 # (2018)](https://arxiv.org/abs/1711.00350) test recurrent networks in this way.)
 #
@@ -929,8 +931,8 @@ check.prediction("new_place", new_place)
 # Is the model to blame, or the way it writes? Greedy decoding takes the best next token and cannot take it back.
 # Suppose the first word is *a* with probability 0.6 and *b* with 0.4. After *a*, the best continuation has
 # probability 0.3; after *b* it has 0.9. Greedy decoding gets 0.6 · 0.3 = 0.18 and misses 0.4 · 0.9 = 0.36. That is a
-# **search error**: a more probable translation is missed. In a **model error**, what is wrong is more probable to the
-# model than what is right.
+# **search error**: a more probable translation is missed. In a **model error**, the model itself gives the wrong
+# translation the higher probability.
 #
 # **[Beam search](../../site/glossary.md#beam-search)** keeps the `width` best beginnings, the **beams**, at each step
 # instead of one. The score of a beginning is the logarithm of its probability, the sum of $\log p$ over its tokens.
@@ -1020,8 +1022,8 @@ print(f"{shown[0]}  ->  {shown[1]}; greedily: {translate(early, [shown])[0]}")
 # <div class="figure-caption">
 #
 # **How to read it.** Three beams of the early model, on the first number that they get right and greedy decoding gets
-# wrong. One column a step, with the score of each beginning; dropped ones have a ×. The thick line leads to the
-# result.
+# wrong. One column a step, with the score of each beginning. The two best of the dropped ones are drawn, with a ×.
+# A beam that ends leaves room for one fewer. The thick line leads to the result.
 #
 # </div>
 #

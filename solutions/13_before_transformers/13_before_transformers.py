@@ -182,9 +182,9 @@ for name, model in {"before training": untrained, "after training": fixed}.items
 
 # %% [markdown]
 # **The way is long but not closed.** After training, a word in the middle moves c about half as far as a word at the
-# ends does on average; before training, about a thirtieth. The counts above fit this suspect badly, too: the first
-# number is right in half of the lists, the last, also at an end, in one of ten. Distance is weakened, not acquitted: c
-# moves, but can the decoder use it?
+# ends does on average; before training, about a thirtieth. The counts above do not
+# decide: the last number, also at an end, is right in one list of ten, but it is written last, after the model's own
+# mistakes. Distance is weakened, not acquitted: c moves, but can the decoder use it?
 #
 # Build c yourself. Use `finished_parts` only where a card names one.
 
@@ -242,7 +242,7 @@ check(sentence_vector)
 #
 # The **LSTM** ([Hochreiter and Schmidhuber, 1997](https://doi.org/10.1162/neco.1997.9.8.1735)) and the simpler **GRU**
 # ([Cho et al., 2014](https://arxiv.org/abs/1406.1078)) have a path without $W_s$ and tanh. In PyTorch's GRU, the state
-# itself takes it:
+# itself goes along this path:
 #
 # $$s_i = z_i \odot s_{i-1} + (1 - z_i) \odot \tilde s_i , \qquad z_i = \sigma(x_i W_z + s_{i-1} U_z + b_z) ,$$
 #
@@ -379,6 +379,12 @@ check(additive_scores)
 # %% [markdown]
 # Without the tanh, $v \cdot (s\,W_s)$ is the same number for every j, and the softmax cancels it: the decoder's state
 # chooses nothing. The bug is from [keon/seq2seq](https://github.com/keon/seq2seq) (issue #3).
+#
+# A simpler score is the **general** one ([Luong, Pham and Manning, 2015](https://arxiv.org/abs/1508.04025), section 3),
+#
+# $$\text{score}(s, h_j) = h_j\, W s^\top ,$$
+#
+# with one matrix W, (m, d). With $W = W_k W_q^\top$ it is lesson 2's score: $(h_j W_k) \cdot (s\, W_q)$.
 
 # %% [markdown]
 # <div class="card">
@@ -437,10 +443,11 @@ class AttentiveDecoder(nn.Module):
 check(AttentiveDecoder)
 
 # %% [markdown]
-# The encoder, the data and the number of steps stay. Your decoder changes room and distance, and it *chooses* anew at
-# every step. Two controls do not choose. In the first, c has 256 numbers instead of 64: more **room**, in a model that
-# is four times as wide throughout. In the second, your decoder weights all words equally: the **distance** is short,
-# one step from each word, but the context is the same mean at every step. (All decoders start from a state made of c.)
+# The encoder, the data and the number of steps stay. Your decoder differs in three ways: more room, a shorter distance,
+# and a *choice* anew at every step. Two controls do not choose. In the first, c has 256 numbers instead of 64: more
+# **room**, in a model that is four times as wide throughout. In the second, your decoder weights all words equally: the
+# **distance** is one step from each word, but the context is a single mean of 64 numbers at every step. (All decoders
+# start from a state made of c.)
 
 # %% [markdown]
 # <div class="card">
@@ -485,10 +492,10 @@ show_shares(found)
 check.prediction("two_controls", two_controls)
 
 # %% [markdown]
-# **Four times the width fails later. A shorter way alone does not help. Learned weights, chosen anew at each step, hold
-# up to six numbers.** With 256 numbers, nearly half of the lists of four are right, and few of five. The mean does no
-# better than the first translator, and your decoder differs from it only in the weights. Choosing gives room, too,
-# because no single vector has to hold the list: these runs do not tell the two apart.
+# **More room helps, a short distance alone does not, and a vector per word with a choice does.** With 256 numbers,
+# nearly half of the lists of four are right, and few of five. The mean does no better than the first translator, though
+# each word is one step away; but it is one vector again. Your decoder differs from it only in the weights. Choosing
+# also gives room, because no single vector has to hold the list. How much is due to each, these runs do not show.
 #
 # Three runs agree ([Measured further](../../site/further.md#lesson-13)). With more than 550 steps, one vector lasts for
 # longer lists.
@@ -538,7 +545,8 @@ print(f"right with attention: {seven:.2f} of the lists of seven, "
 check.prediction("beyond_six", beyond_six)
 
 # %% [markdown]
-# **Beyond the trained lengths, attention fails, too**, as learned positions did in lesson 6. In real translation, a
+# **Beyond the trained lengths, attention falls, too**, as learned positions did in lesson 6: fewer than half of the
+# lists of seven are right, and hardly any of eight. In real translation, a
 # model with attention did as well on long sentences as on short ones ([Bahdanau et
 # al.](https://arxiv.org/abs/1409.0473), figure 2, trained on up to 50 words).
 #
@@ -782,12 +790,7 @@ for layer in range(3):
 # %% [markdown]
 # ## Optional: two exercises that nothing else uses
 #
-# Their points count like all others. The first is a simpler score for attention, the **general** score ([Luong, Pham
-# and Manning, 2015](https://arxiv.org/abs/1508.04025), section 3),
-#
-# $$\text{score}(s, h_j) = h_j\, W s^\top ,$$
-#
-# with one matrix W, (m, d). With $W = W_k W_q^\top$ it is lesson 2's score: $(h_j W_k) \cdot (s\, W_q)$.
+# Their points count like all others. The first is the general score, $h_j\, W s^\top$.
 
 # %% [markdown]
 # <div class="card">
@@ -828,10 +831,10 @@ check(general_scores)
 # %% [markdown]
 # The second learns a table of word vectors. Lesson 1 counted neighbours; **word2vec** ([Mikolov et al.,
 # 2013](https://arxiv.org/abs/1310.4546), section 2) guesses them, with **[skip-gram with negative
-# sampling](../../site/glossary.md#skip-gram)**: for a word of a text, the centre, tell a word near it, its context,
-# from k words drawn at random, the **negatives**. With u for the centre's vector and w for the context's, from a second
-# table, $\sigma(u \cdot w)$ is the model's probability that the two are neighbours. The loss of one pair, with the
-# negatives $w_1, \dots, w_k$, is
+# sampling](../../site/glossary.md#skip-gram)**. Take a word, the centre, and a word near it, its context. Draw k words
+# at random, the **negatives**. The model has to tell the context from them. With u for the centre's vector and w for
+# the context's, from a second table, $\sigma(u \cdot w)$ is the model's probability that the two are neighbours. The
+# loss of one pair, with the negatives $w_1, \dots, w_k$, is
 #
 # $$-\log \sigma(u \cdot w) \;-\; \sum_{j=1}^{k} \log \sigma(-u \cdot w_j) .$$
 

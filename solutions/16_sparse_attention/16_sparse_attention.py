@@ -294,16 +294,16 @@ check.prediction("fewer_pairs", fewer_pairs)
 # Here $q_i$, $k_j$ and $v_j$ are rows, so $k_j^\top v_j$ is a matrix (d, d). Their sum $S_i$ is the **state**: all
 # that the layer knows of the past, **of the same size whatever t is**. What was written under the key $k_j$ is read
 # by a query that points the same way, and keys that overlap are read together. This is **linear attention**
-# ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236), who divide $y_i$ by the sum of the products; ours is
-# normalised afterwards).
+# ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236), who make q and k positive and divide by the sum of
+# the products; our models have a LayerNorm instead).
 #
 # A sum never lets go: write 2 and then 3 under the same key of length 1, and it reads 5. So each head computes from the
 # input a **gate** $g_i$ between 0 and 1, which multiplies the old state first (0.5 makes that 4, nearer to 3):
 #
 # $$S_i = g_i\, S_{i-1} + k_i^\top v_i, \qquad y_i = q_i\, S_i .$$
 #
-# **Gated linear attention** ([Yang et al., 2023](https://arxiv.org/abs/2312.06635)) has a gate per component of the key.
-# One per head, as here, is the recurrence of Mamba-2 ([Dao and Gu, 2024](https://arxiv.org/abs/2405.21060)).
+# **Gated linear attention** ([Yang et al., 2023](https://arxiv.org/abs/2312.06635)) has a gate per component of the
+# key. One per head, as here, is the recurrence of Mamba-2 ([Dao and Gu, 2024](https://arxiv.org/abs/2405.21060)).
 
 # %% [markdown]
 # <div class="card">
@@ -351,6 +351,11 @@ def recurrent_attention(q, k, v, log_g, state=None):
 check(recurrent_attention)
 
 # %% [markdown]
+# The same for all positions at once: let $L_i = \log g_0 + \ldots + \log g_i$. What position j wrote has passed the
+# gates of j + 1 to i when i reads it, and their product is $e^{L_i - L_j}$. So
+#
+# $$y_i = \sum_{j \le i} e^{L_i - L_j}\, (q_i \cdot k_j)\, v_j .$$
+#
 # ## With equal memory, each way forgets something else
 #
 # How much can such a state hold? Write values, each one of 16 vectors, under random keys of length 1, with gates of
@@ -397,8 +402,8 @@ for name, shares in read.items():
 #
 # Each model is one layer with one head, so nothing arrives through other layers. Keys and values come from the
 # assignments, the query from the variable that is asked for; only the way from these to $y$ differs. With d = 32, a
-# window of 16 keeps 16 keys and 16 values: 1,024 numbers, as many as a state of 32 × 32. Full attention keeps 4,096 in
-# the end.
+# window of 16 keeps 16 keys and 16 values: 1,024 numbers, as many as a state of 32 × 32. Full attention keeps 64 keys
+# and 64 values after the last assignment: 4,096 numbers.
 
 # %% [markdown]
 # <div class="card">
@@ -550,8 +555,8 @@ check.prediction("same_memory", same_memory)
 # **The state without a gate errs at every distance, and least far back.** It adds up all values that a variable has
 # had, and nearly all of its wrong answers are earlier ones. If the last value is far back, few came before it.
 #
-# **The gate trades far for near.** Near by it is far ahead of the state without a gate; beyond about 40 assignments it
-# is behind. It still mixes: most of its wrong answers are an earlier value.
+# **The gate gives up what is very old.** Up to about 40 assignments it is ahead of the state without a gate, beyond
+# that behind. It still mixes: most of its wrong answers are an earlier value.
 #
 # ## The delta rule replaces a value instead of adding one
 #
@@ -591,7 +596,7 @@ for kind in progress(list(memories)[-3:], "3 models each"):
 #
 # ## Does a mask save time?
 #
-# Now the cost. So far a pattern is only a mask.
+# We know what each way forgets. Is it cheaper? So far a pattern is only a mask.
 
 # %% [markdown]
 # <div class="card">
@@ -743,14 +748,9 @@ print("the same output:", torch.allclose(ways["mask"](), ways["band"](), atol=1e
 # ## In chunks, a state is fast as well
 #
 # For generating text, the loop of exercise 4 is ideal: every new token costs the same. For training, t small steps in a
-# row are slow. Written out, with $L_i = \log g_0 + \ldots + \log g_i$, the gates of j + 1 to i have multiplied what
-# position j wrote by $e^{L_i - L_j}$:
-#
-# $$y_i = \sum_{j \le i} e^{L_i - L_j}\, (q_i \cdot k_j)\, v_j .$$
-#
-# This handles all positions at once, but has t² pairs again. So do it **within chunks** only, and hand the state on.
-# Let $L_i$ count from the start of the chunk, let $S$ and $S'$ be the states before and after it, and $L_c$ the sum
-# over the whole chunk:
+# row are slow. The sum over j handles all positions at once, but has t² pairs again. So do it **within chunks** only,
+# and hand the state on. Let $L_i$ count from the start of the chunk, let $S$ and $S'$ be the states before and after
+# it, and $L_c$ the sum over the whole chunk:
 #
 # $$y_i = e^{L_i} q_i S + \sum_{j \le i} e^{L_i - L_j} (q_i \cdot k_j)\, v_j , \qquad
 # S' = e^{L_c} S + \sum_{j} e^{L_c - L_j} k_j^\top v_j .$$
@@ -762,7 +762,7 @@ print("the same output:", torch.allclose(ways["mask"](), ways["band"](), atol=1e
 #
 # Compute what exercise 4 computes, `size` positions at a time. t need not be a multiple of `size`, and may be
 # smaller. Gates may be as small as e^−100: nothing may overflow or be NaN, nor may gradients. Work on a whole chunk
-# at once: with chunks four times as large, PyTorch's operations must fall by more than a third. Use tensors throughout.
+# at once: chunks four times as large must cut the number of operations by more than a third. Use tensors throughout.
 # None may have t² entries: with one head, t = 256 and chunks of about 16, the check refuses t²/2 entries or more.
 #
 # <details><summary>Hint 1: the parts of one chunk</summary>
@@ -852,12 +852,12 @@ for name, way in ways.items():
 #
 # **Does a model need all pairs, and what does it forget without them?**
 #
-# - **A pattern is a guess about the data.** On our pictures two were ahead of full attention; on text, in the paper,
-#   the strided one was behind.
+# - **A pattern builds in a guess about the data.** On our pictures two were ahead of full attention after 600 steps; on
+#   text, in the paper, the strided one was behind.
 # - **In one layer, a window forgets all beyond its edge.** Further layers can pass it on.
 # - **A state mixes what it holds**, the more values, the more. A gate makes old values fade, also valid ones. The
 #   delta rule replaces them, and was almost always right while the state was as wide as there were keys.
-# - **A mask saves nothing.** In chunks, memory grows like t instead of t².
+# - **A mask over finished scores saves nothing.** In chunks, memory grows like t instead of t².
 #
 # **Two questions to think about**
 #

@@ -12,7 +12,8 @@
 # A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
 # training may not fit in memory. **What fills the memory of a training step, and which trick takes away which part of
 # it?** This lesson counts the bytes of a step of GPT-2. You write tricks that take away one part after another, and
-# measure in a small model what each saves, and what it costs in seconds. Two closing sections answer other questions.
+# measure in a small model what each saves, and what it costs in seconds. Two closing sections ask
+# how large a model should be for a budget, and why float16 overflows.
 #
 # | | |
 # |---|---|
@@ -111,7 +112,7 @@ show("plain attention", "Attention weights are the largest part of a step")
 # **Of 7 GB less than 2 are state, and the attention weights are the largest part.** They alone grow with $t^2$.
 #
 # Is the count right? Here is a model for a CPU: four blocks of width 128 with 8 heads, and a step of four texts of 512
-# bytes. Its attention is lesson 5's, PyTorch's *math* backend.
+# bytes. Its attention is lesson 5's, PyTorch's *math* backend. A `Ledger` adds up the bytes that autograd saves.
 
 # %%
 torch.set_num_threads(1)        # one core for each process, so that the rows can be compared
@@ -190,7 +191,8 @@ plots.diagrams.tiles_arriving()
 #
 # Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key
 # yet: m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may
-# overflow or be NaN. Where a part has seen a key, this holds for gradients too. Do not call `finished_merge`.
+# overflow or be NaN. In rows where at least one part has seen a key, this holds for gradients too.
+# Do not call `finished_merge`.
 #
 # <details><summary>Hint 1: shapes</summary>
 #
@@ -445,9 +447,9 @@ show("tiles, recomputed", "Recomputed tiles take away all attention weights")
 #
 # </div>
 #
-# **The largest part of the bar is gone.** The kernel takes about half of the time of your class, and keeps hardly more.
-# From here on the model uses it. Most of the activations that are left are vectors, at 4 bytes a number. Are 2 bytes
-# enough?
+# **The largest part of the bar is gone.** With the kernel the whole step takes about half as long as with your class,
+# and it keeps hardly more. From here on the model uses it. Most of the activations that are left are vectors, at 4
+# bytes a number. Are 2 bytes enough?
 
 # %% [markdown]
 # ## bfloat16 takes away a third of the vectors
@@ -501,13 +503,13 @@ show("bfloat16", "bfloat16 takes away a third of the vectors")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The inputs of the norms, two vectors per token and block, stay in 32 bits. The other ten become
-# twelve: autocast converts the input of queries, keys and values three times.
+# **How to read it.** The inputs of the norms, two vectors per token and block, stay in 32 bits. The other ten are in
+# 16 bits and become twelve: the one input of queries, keys and values is converted, and kept, three times.
 #
 # </div>
 #
 # **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities stay in 32
-# bits, and autocast keeps 16-bit copies of the weights. In this run the step became about a fifth faster; that depends
+# bits, and autocast keeps 16-bit copies of the weights. In this run the step took about a fifth less time; that depends
 # on the processor. Nearly half of the bar still grows with the number of texts. Must all four be in memory at once?
 
 # %% [markdown]
@@ -722,8 +724,9 @@ show("checkpoints", "With checkpoints nearly all that is left is state")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The peak lies between the passes: the inputs of twelve blocks, the log-probabilities, and the
-# copies of the output layer's weights. A block that runs again needs less than the log-probabilities, freed by then.
+# **How to read it.** What autograd keeps is most between the passes: the inputs of twelve blocks, the
+# log-probabilities, and the copies of the output layer's weights. A block that runs again needs less than the
+# log-probabilities, freed by then.
 #
 # </div>
 #
@@ -839,7 +842,7 @@ show("sharded step", "Two workers halve gradients and moments in each")
 # |---|---|---|---|
 # | kernel: tiles, recomputed | the attention weights | 4.6 GB, not 7.0 | always: it saves time, too |
 # | bfloat16 | a third of the vectors | 4.3 GB | where the processor has units for it |
-# | parts | all activations but one part's | 2.7 GB | if the batch does not fit |
+# | parts | vectors and log-probabilities, but one part's | 2.7 GB | if the batch does not fit |
 # | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit: they cost a second forward pass |
 # | sharding, stage 2 | gradients and moments, but one share | 1.6 GB in each of two workers | if the state does not fit: no other trick touches it |
 #
@@ -1015,7 +1018,8 @@ check(scaled_scores_early)
 #
 # **What fills the memory of a training step, and which trick takes away which part of it?** Activations, most of all
 # attention weights, and then state. Tiles take away the attention weights, bfloat16, parts and checkpoints most of the
-# other activations, and sharding a share of the state. You can write these tricks, and say which to use when.
+# other activations, and sharding a share of the state. You can write these tricks, and say which to use when. You can
+# also find the best size for a budget, and compute scores that do not overflow.
 #
 # **Two questions to think about**
 #

@@ -104,7 +104,7 @@ print(f"the weights in float32: {in_all / 1e6:.0f} MB")
 #
 # **This model can show what rounding does to loss and text. It cannot show what fewer bytes save:** with 9 MB of
 # weights, arithmetic and overhead count beside reading. So expect no gain in speed from fewer bits on it. A larger
-# model is timed for that, and one gain is only computed.
+# model is timed for that.
 #
 # ## With one scale for a matrix, 3 bits spoil the model
 #
@@ -179,7 +179,7 @@ def quantize(w, bits, group=None):
 check(quantize)
 
 # %% [markdown]
-# ## A scale for each row recovers most of the loss
+# ## A scale for each row removes most of the added loss
 #
 # A scale of 16 bits for each group of 32 adds half a bit to each weight. Is that worth it?
 
@@ -202,7 +202,7 @@ for bits in (4, 3):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Points from left to right: 3, 4, 5, 6 and 8 bits. Sizes include the scales.
+# **How to read it.** Points from left to right: 3, 4, 5, 6 and 8 bits. Sizes count packed weights, and the scales.
 #
 # </div>
 #
@@ -211,8 +211,8 @@ for bits in (4, 3):
 #
 # ## Inputs can be integers of 8 bits as well
 #
-# If the inputs of a layer are integers like its weights, so is the whole product, and many processors have instructions
-# of their own for that. Activations are not known beforehand, so each vector gets its scale when it arrives:
+# If the inputs of a layer are integers, too, so is the whole product, and many processors have special instructions for
+# that. Activations are not known beforehand, so each vector gets its scale when it arrives:
 #
 # $$y_o \approx s_x\, s_o \sum_i \mathrm{integer}(x_i)\, \mathrm{integer}(w_{oi}) .$$
 
@@ -271,7 +271,7 @@ for name, model, count in (("pocket model", here, 32), ("100 million weights", l
 
 # %% [markdown]
 # **Integer products make the large model faster, and cost the pocket model hardly any loss.** They make the pocket
-# model slower, likely by rounding the inputs in each layer.
+# model slower, probably because rounding the inputs takes time.
 #
 # ## Kept out of 8 bits, outlier features cost almost nothing
 #
@@ -393,13 +393,14 @@ for name, linear in layers.items():
           + (f"{kept / of:13.0%} of the weights" if kept else ""))
 
 # %% [markdown]
-# **Outlier features cost through the activations, and the split recovers nearly all of it**, with each of three pairs.
-# At 6 it keeps a quarter of the weights in float32, at 10 far fewer, at the same loss.
+# **The added loss comes from rounding the activations, and the split removes nearly all of it**, with each of three
+# pairs. A feature is an outlier if it is large at any position of the passages: at 6 the split keeps a quarter of the
+# weights in float32, at 10 far fewer, at the same loss.
 #
 # ## Optional: two weights in a byte
 #
 # In a byte of its own, a 4-bit integer saves nothing over 8 bits. So two share a byte, each in a half, a **nibble**.
-# The sizes of the first figure count packed weights. No later section needs this exercise.
+# No later section needs this exercise.
 
 # %% [markdown]
 # <div class="card">
@@ -449,7 +450,7 @@ check(pack_nibbles)
 # Beside the weights, each new token reads the whole cache of its text. A layer keeps a key and a value of width d for
 # each position and each of its **key heads**: with [grouped queries](../18_since_gpt2/18_since_gpt2.ipynb), fewer than
 # its query heads. A layer with a [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last
-# positions. Both are chosen before training. Rounding the cache, like weights, can come later.
+# positions. Both need a model that was trained with them. Rounding the cache, like weights, needs no training.
 
 # %% [markdown]
 # <div class="card">
@@ -777,15 +778,16 @@ for name in drafts:
 # <div class="figure-caption">
 #
 # **How to read it.** Means over three texts: held-out prompts of 48 tokens, 64 new tokens without the last round,
-# temperature 1, one seed each. With so few texts a point can lie beside its formula.
+# temperature 1, one seed each. The formula takes one α for all places, and the texts are few: a point can lie beside
+# it.
 #
 # </div>
 #
 # **The better the draft, the more tokens a pass yields.** But passes are not seconds. If a call of the draft costs c
 # passes of the large model, a round costs 1 + kc. The draft in 4 bits is multiplied as float32, so its c is 1, and it
-# can only lose: k + 1 passes write at most k + 1 tokens. Two of four blocks and the output layer cost at least ½, a
-# lookup next to nothing. Where reading decides, as in the first paragraph, c is the share of the bytes that the draft
-# reads.
+# can at best break even: k + 1 passes write at most k + 1 tokens. Two of four blocks and the output layer cost at least
+# ½, a lookup next to nothing. Where reading decides, as in the first paragraph, c is the share of the bytes that the
+# draft reads.
 
 # %% tags=["hide-input"]
 unrounded = in_all - matrix_bytes(pocket, 32)    # stays in float32
@@ -811,10 +813,10 @@ for name, speed in found.items():
     print(f"{name:20} {speed:6.0f} tokens a second")
 
 # %% [markdown]
-# **Of the three drafts only prompt lookup pays here.** Timed on one prompt, it gains without a cache. With one it is
-# about level: a pass over five positions then costs more than over one. If reading decided, the draft in 4 bits
-# would nearly double the speed: computed, not measured. [Measured further](../../site/further.md#lesson-21) times the
-# other two, and has larger outliers.
+# **By this count two drafts cannot pay. Prompt lookup pays without a cache, and is about level with one.** It was timed
+# on one prompt. With a cache a pass over five positions costs more than over one. If reading decided, the draft in 4
+# bits would nearly double the speed: computed, not measured. [Measured further](../../site/further.md#lesson-21) times
+# the other two, and has larger outliers.
 
 # %% [markdown]
 # ## What you can do now

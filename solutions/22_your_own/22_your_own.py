@@ -89,8 +89,8 @@ show("order 0")
 
 # %% [markdown]
 # The last line is the one to beat. Pack the training part and home together, and subtract the size of the packed
-# training part: what is left, per byte of home, is xz's score. xz may look back on all that came before, a model on 256
-# bytes.
+# training part. The rest, in bits per byte of home, is xz's score. It can be compared, since a coder needs about
+# −log₂ p bits for a byte of probability p. xz looks back on everything before, a model on 256 bytes only.
 #
 # ## Counts of longer sequences halve the bits
 #
@@ -213,7 +213,7 @@ show("transformer, 200 steps")
 # ## A poor model improves a better one
 #
 # A **mixture** of models predicts the weighted mean of their probabilities, p = Σ wᵢ pᵢ, with weights w that add up
-# to 1. Then its probabilities add up to 1 too. The third model is a **cache**: it looks for the context's last bytes
+# to 1. Then its probabilities add up to 1 too. The fourth model is a **cache**: it looks for the context's last bytes
 # earlier in the same 256 bytes, and predicts what followed them there. It needs no file.
 
 # %% [markdown]
@@ -242,10 +242,10 @@ some_cache = "C"
 # **Exercise 2 · `mix`** &nbsp; fix · ★☆☆ · 5 minutes · 2.75 points
 #
 # *Fix.* This is how OpenNMT-py combined several models, with equal weights, before [a second
-# way](https://github.com/OpenNMT/OpenNMT-py/pull/1049) was added. It is not the mixture above. One model, or all of
-# them, may give a byte the probability 0, with the logarithm −∞; if all do, so does the mixture. Probabilities may be
-# too small for `exp`. Gradients flow to both inputs where no probability is 0; the inputs stay unchanged; new tensors
-# are on the inputs' device.
+# way](https://github.com/OpenNMT/OpenNMT-py/pull/1049) was added. It is not the mixture above. A model may give a byte
+# the probability 0, whose logarithm is −∞; if all do, the result is −∞. Probabilities may be too small for `exp`.
+# Gradients flow to both inputs where no probability is 0; the inputs stay unchanged; new tensors are on the inputs'
+# device.
 #
 # <details><summary>Hint 1: one byte, two models</summary>
 #
@@ -287,9 +287,10 @@ show("table of n-grams", "cache", "table and cache, 4 to 1")
 check.prediction("some_cache", some_cache)
 
 # %% [markdown]
-# **With the cache the table got better, though the cache alone needs more than twice the bits.** In a mixture no byte
-# costs more than log₂(1/0.8) = 0.32 bits above the table alone. Where the table gives 1/1000 to a byte that the cache
-# expects, the mixture gains several. A mean of logarithms would let one model veto a byte.
+# **With the cache the table got better, though the cache alone needs more than twice the bits.** In this mixture the
+# table has the weight 0.8, so no byte costs more than log₂(1/0.8) = 0.32 bits above the table alone. Where the table
+# gives 1/1000 to a byte that the cache expects, the mixture gains several. A mean of logarithms would let one model
+# veto a byte, and would not add up to 1.
 #
 # ## The best weights can be computed
 #
@@ -459,8 +460,8 @@ plt.show()
 # as good as the largest table, but the mixture of all three is better than any of them. Bytes are hardly scarce: the
 # file could hold the whole training part five times, unpacked.
 #
-# So look elsewhere: longer training, more blocks, a longer window or dropout (the command has an option for each),
-# fewer bits for a weight, or a mixture whose weights depend on the context.
+# So look elsewhere: longer training, more blocks, a longer window (the command has an option for each), fewer bits for
+# a weight, or a mixture whose weights depend on the context.
 #
 # **Points.** You get one for each **landmark** that your model equals or beats. gzip and xz have read nothing here, and
 # are easy marks. *A small transformer* is the figure's square, *the course's best* its diamond, both on the check's 256
@@ -595,8 +596,8 @@ for name, run in runs.items():
 # probably; on the manual we cannot tell.** There its lead is less than two standard errors, and at home xz was ahead.
 #
 # On the manual, where the transformer trained for 350 steps only, the table is as good, and mixing gains the most. On
-# the novel the transformer does nearly all. A larger one, trained longer, gained more there than mixing did (last row:
-# one run, an hour and a half on one core, one block more, a window of 256 bytes, a smaller table).
+# the novel the transformer does nearly all. One block more, a window of 256 bytes and a longer training gained more
+# there than mixing did (last row: one run, an hour and a half on one core, a smaller table).
 #
 # ## What to remember
 #
@@ -608,7 +609,7 @@ for name, run in runs.items():
 # ## The end of the course
 #
 # Lesson 1 began with a dot product: how well does a query fit a key? Your `decoder` is what became of it, lessons 1 to
-# 7 in some twenty lines. With GPT-2's sizes, tokens and formula for GELU, these lines compute GPT-2. You have written
+# 7 in some twenty lines. With GPT-2's weights, tokens and formula for GELU, these lines compute GPT-2. You have written
 # each of them, and tested what it does. They are not always the best model: on the short manual, after a short
 # training, counting kept up with them; on the long novel, they won. On the next text, measure.
 #

@@ -205,16 +205,21 @@ def test_one_head_beats_every_fixed_row_on_both_names_in_six_runs_and_does_worse
     assert max(sum(names) for run, names in enumerate(one, 1) if run not in good) < min(map(sum, fixed)) - 5
 
 
-def test_three_heads_share_the_questions():
-    text = printed(SOURCE, 'reader, _ = trained["three heads"][1]')
+def test_one_head_gives_the_names_the_same_weights_in_both_orders_and_three_heads_share_the_questions():
+    text = printed(SOURCE, 'for name, h, run in (("one head", 1, 4)')
     rows = [
-        [float(weight) for weight in re.findall(r"[a-z]+ ([.\d]+)", row)]
-        for row in re.findall(r"^head \d: (.+)$", text, re.MULTILINE)
+        (name, [float(weight) for weight in re.findall(r"[a-z]+ ([.\d]+)", row)])
+        for name, row in re.findall(r"^(\w+ heads?): (.+)$", text, re.MULTILINE)
     ]
-    assert len(rows) == 3
-    for places in ((2,), (4,), (0, 1)):  # the thing, the receiver, the giver and the verb
-        (found,) = (row for row in rows if sum(row[place] for place in places) > 0.98)
-        assert min(found[place] for place in places) > 0.3
+    (mary_first, susan_first), three = [row for name, row in rows if name == "one head"], rows[2:]
+    for there, here in ((0, -1), (-1, 0)):  # the same amounts of mary and of susan, in both orders
+        assert mary_first[there] == pytest.approx(susan_first[here], abs=0.02)
+    assert mary_first[-1] > mary_first[0] + 0.05
+    assert len(three) == 6
+    for first in (0, 3):  # the thing, the receiver, the giver or the verb
+        found = [row for _, row in three[first : first + 3]]
+        for places in ((2,), (4,), (0, 1)):
+            assert sum(sum(row[place] for place in places) > 0.98 for row in found) == 1
 
 
 def test_one_fixed_row_answers_one_name_and_three_answer_all(told):
