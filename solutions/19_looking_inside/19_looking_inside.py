@@ -12,20 +12,20 @@
 # A small GPT-2 reads `def left(line, word):`, then `return word`, then `def left(`, and continues with `line`. **Which
 # parts did it, and how would you prove it?**
 #
-# A map of attention weights suggests an answer: some head looks at `line`. But a map shows only where a head looks.
-# This lesson tests maps with the instruments of **mechanistic interpretability**, first on a model that is small
-# enough to explain, then on this text.
+# A map of attention weights suggests an answer: some head looks at `line`. But looking is no proof. This lesson tests
+# maps with the instruments of **mechanistic interpretability**, first on a model small enough to explain, then on this
+# text.
 #
 # | | |
 # |---|---|
 # | **You will build** | scores that find heads, each part's share of a logit, two kinds of patching, a composition score, and the loss of a sparse autoencoder; a logit lens you fix |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: seven exercises, 21.5 points, and two predictions |
+# | **It takes** | about 110 minutes: seven exercises, 21.5 points, and two predictions |
 # | **It computes** | for seconds in each cell, a minute or so in all |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h, n
-# vocabulary. Two new letters: p, the length of a stretch that is said twice, and k, a number of features. Layers and
-# heads are counted from 0. What every check asks is on [the page for students](../../site/students.md).
+# vocabulary. New are p, the length of a stretch that is said twice, and k, a number of features. Layers and heads are
+# counted from 0. What every check asks is on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -73,14 +73,14 @@ with torch.no_grad():
 #
 # ## Four heads look at the answer
 #
-# Take a model that only copies. It is built after [Elhage et al.,
+# Take a model that only copies, built after [Elhage et al.,
 # 2021](https://transformer-circuits.pub/2021/framework/index.html), but with rotary positions: two layers of
 # attention with four heads each, no feed-forward network, and 64 tokens. Its text is p different tokens in random
 # order, **said twice**. In the second half every token but the first can be predicted, and only by looking back. In
-# each of 64 test rows, A is at position 10 and again at 34, and B follows it at 11. The map shows the first row.
+# each of 64 test rows, A is at positions 10 and 34, and the first A is followed by B.
 #
-# `said_twice` makes the rows, (b, 2p). `train_to_copy` draws a fresh batch for each step, with p between 16 and 32,
-# and computes the loss on what can be copied.
+# `train_to_copy` draws fresh rows, (b, 2p), for each step, with p between 16 and 32, and computes the loss on what can
+# be copied.
 
 # %%
 def learn(model, limit=400, enough=0.1):
@@ -112,24 +112,22 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The first row, p = 24. Row i of the map shows where position i looks; dark is a weight of 1. The
-# second A, at 34, looks at B, at 11. Nearly every position from 24 on looks 23 places back.
+# **How to read it.** The first test row, p = 24. Row i of the map shows where position i looks; dark is a weight of 1.
+# The second A, at 34, looks at B, at 11. Nearly every position from 24 on looks 23 places back.
 #
 # </div>
 #
-# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12. Two **pattern scores**
-# describe the other heads as well. The **previous-token score** is the mean weight on the token just before. The
-# **induction score** is the mean weight, in the second copy, on the token that followed the same token in the first
-# copy.
+# This is an [induction head](../../site/glossary.md#induction-head), as in lesson 12. Is it the only one? Two **pattern
+# scores** tell: the **previous-token score** is the mean weight on the token just before, and the **induction score**
+# the mean weight, in the second copy, on the token that followed the same token in the first.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `pattern_scores`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return the previous-token score and the induction score of each head, from the weights of one layer. All positions
-# but the first have a previous token. The first token of the second copy (position p) cannot be predicted; the token
-# after it can. So positions p to 2p − 2 count for the induction score, p − 1 of them.
+# Return both scores of each head of one layer. All positions but the first have a previous token. Only the tokens after
+# position p can be predicted, so positions p to 2p − 2 count for the induction score.
 #
 # <details><summary>Hint 1: which diagonal</summary>
 #
@@ -174,10 +172,10 @@ previous = scores[0][0]
 #
 # ## Without the head of the map, most answers stay right
 #
-# To find out what depends on a head, remove it: an **ablation**. Before `unify`, the heads' outputs are one tensor
-# z of shape (b, h, t, d). `model(ids, change)` calls `change(layer, z)` in each layer, and goes on with what that
-# returns. A **mean ablation** replaces a head's output by its mean over many texts and positions; zeros might do harm
-# only because the model never met them.
+# What depends on a head? Remove it: an **ablation**. A **mean ablation** replaces the head's output by its mean over
+# many texts and positions; zeros might do harm only because the model never met them. Before `unify`, the heads'
+# outputs are one tensor z of shape (b, h, t, d). `model(ids, change)` calls `change(layer, z)` in each layer, and goes
+# on with the result.
 
 # %%
 def without(model, heads):
@@ -212,8 +210,8 @@ for name, heads in cases.items():
 print(f"a guess: loss {math.log(64):.2f}")
 
 # %% [markdown]
-# **Most answers do not need the head of the map:** without it, 92 % of the tokens are still right. The surprise is
-# layer 0. Its heads do not look at the answer, yet without them few answers are right.
+# Without the head of the map, 92 % of the tokens are still right. The surprise is layer 0. Its heads do not look at the
+# answer, yet without them few answers are right.
 #
 # An ablation tells what is *needed*. It cannot tell a head that does nothing from a head whose work others do as
 # well. Which of the two is the head of the map?
@@ -224,15 +222,15 @@ print(f"a guess: loss {math.log(64):.2f}")
 #
 # $$x = x_{\text{tokens}} + \sum_{\text{heads}} x_{\text{head}} .$$
 #
-# The logit of a token is the product of its row w of the output layer with the normed sum. A LayerNorm with weight γ
-# and bias β subtracts the mean of x and divides by its standard deviation σ. Both steps can be applied part by part:
-# each part loses its own mean, and all are divided by the **same** σ, that of the sum. So
+# A token's logit is the product of its row w of the output layer with the normed sum. A LayerNorm with weight γ
+# and bias β can be applied part by part: each part loses its own mean, and all are divided by the **same** standard
+# deviation σ, that of the sum. So
 #
 # $$\text{logit} = \sum_{\text{parts}} w \cdot \Big(\gamma \odot \frac{x_{\text{part}} -
 # \overline{x_{\text{part}}}}{\sigma}\Big) + w \cdot \beta, \qquad \sigma = \sqrt{\mathrm{var}(x) + \varepsilon} .$$
 #
-# One term of this sum is the **direct contribution** of a part: what it adds to the logit itself, not through other
-# parts. To list the terms is **direct logit attribution**.
+# One term is the **direct contribution** of a part: what it adds to the logit itself, not through other parts. To list
+# the terms is **direct logit attribution**.
 
 # %% [markdown]
 # <div class="card">
@@ -240,7 +238,7 @@ print(f"a guess: loss {math.log(64):.2f}")
 # **Exercise 2 · `direct_contributions`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
 # Return what each part adds to one logit at each position. The term with β belongs to no part and is left out. The
-# variance is that of a LayerNorm: divided by e, not by e − 1.
+# variance is divided by e, not by e − 1.
 #
 # <details><summary>Hint 1: which σ</summary>
 #
@@ -318,9 +316,8 @@ print(f"layer 0 together: {sum(direct[f'0.{head}'] for head in range(4)):+.2f}")
 check.prediction("missed_head_share", missed_head_share)
 
 # %% [markdown]
-# The head of the map does a part of the work, and the other three usually suffice. Layer 0 adds almost nothing to the
-# logit of the answer, but without it few answers are right: its effect is **indirect**. What does it pass on, and
-# which part reads it? To find out, change a running model at one place.
+# **The head of the map does a part of the work, and the other three usually suffice.** Layer 0, which most answers
+# need, adds almost nothing to the logit: its effect is **indirect**. What does it pass on, and which part reads it?
 #
 # ## One activation can bring back half of a lost logit
 #
@@ -333,28 +330,27 @@ plots.diagrams.induction_circuit()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. B's hidden state says
-# that A came before it, so the key of B matches the query of the second A. The head of layer 1 takes B's value.
+# **How to read it.** From the bottom up: tokens, hidden states after layer 0, prediction. A head of layer 0 writes into
+# B's state that A came before it, so B's key matches the query of the second A. A head of layer 1 takes B's value.
 #
 # </div>
 #
-# That is a hypothesis. To test it, take two texts that differ in one token. In the **clean** text A stands before B
-# and is also the last token, so B can be copied. In the **corrupted** text another token replaces the first A, so the
-# last token is new.
+# That is a hypothesis. To test it, take two texts. The **clean** one ends at position 34, with the second A, so B can
+# be copied. In the **corrupted** one another token replaces the first A, at position 10, so the last token is new.
 #
 # **Activation patching** (or causal tracing, [Meng et al., 2022](https://arxiv.org/abs/2202.05262)) runs the
 # corrupted text, but replaces one activation by its value in the clean run. If the right answer comes back, that
 # activation carried what was missing. An ablation asks what is needed; a patch asks what is *sufficient* to bring
-# the answer back. It misses any part that does the same in both texts.
+# the answer back.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `patched`** &nbsp; ★★★ · 11 minutes · 3.5 points
 #
-# Return the logits of the corrupted text, with the output of one head at one position taken from the clean text. All
-# other heads, and this head at all other positions, compute what the corrupted text gives them. A second call with
-# the same model must not depend on the first. `without` above shows how a model is called with a `change`.
+# Patch the output of one head at one position, and return the logits. All other heads, and this head at all other
+# positions, compute what the corrupted text gives them. A second call must not depend on the first.
+# `without` above shows how a model is called with a `change`.
 #
 # <details><summary>Hint 1: where the clean output comes from</summary>
 #
@@ -398,9 +394,6 @@ def patched(model, clean, corrupted, layer, head, at):
 
 # %% nbgrader={"grade": true, "grade_id": "check_patched", "locked": true, "points": 3.5, "schema_version": 3, "solution": false, "task": false}
 check(patched)
-
-# %% [markdown]
-# The clean text ends at position 34, with the second A. The corrupted one has another token at position 10.
 
 # %% [markdown]
 # <div class="card">
@@ -459,17 +452,16 @@ check.prediction("patch_place", patch_place)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each number is the share of the lost logit, over 64 pairs of texts, that comes back when that
-# head is patched at that position. Hatched: one cell that came out as 0, and all cells of layer 1 but those at 34,
-# which were not patched: the last layer cannot reach 34 from elsewhere.
+# **How to read it.** Each number is the share of the lost logit, over 64 pairs of texts, that comes back. Hatched: one
+# cell that came out as 0, and the cells of layer 1 that were not patched: the last layer cannot reach 34 from
+# elsewhere.
 #
 # </div>
 #
-# **The hypothesis holds at both of its positions.** At position 11, two heads of layer 0 bring back a half and a third
-# of what was lost, and these two have the highest previous-token scores. At every other position layer 0 brings back
-# next to nothing, even at the token that was replaced. At position 34, each head of layer 1 delivers a part of the
-# answer. These parts add up to more than 1, because the last norm is not linear: [with its σ held
-# fixed](../../site/further.md#lesson-19) they add up to 1.00.
+# **The hypothesis holds at both of its positions.** At position 11, that of B, two heads of layer 0 bring back a half
+# and a third of what was lost: the two with the highest previous-token scores. At every other position layer 0 brings
+# back next to nothing, even at the token that was replaced. At position 34, each head of layer 1 delivers a part of the
+# answer. These parts add up to more than 1 because the last norm [is not linear](../../site/further.md#lesson-19).
 #
 # If several heads do the same work, one can restore the answer though none is needed. The player shows another run of
 # this training, and switches off with zeros.
@@ -482,20 +474,19 @@ show_player("patch")
 # %% [markdown]
 # ## Only the keys of layer 1 need layer 0
 #
-# Layer 1 reads a hidden state three times: for queries, for keys and for values. In the diagram only the **keys** need
-# layer 0, because a key has to say which token came before its own. **Path patching** ([Goldowsky-Dill et al.,
-# 2023](https://arxiv.org/abs/2304.05969)) tests a single path: what one part has written is replaced where *one* other
-# part reads it, and nowhere else.
+# The patches leave open how layer 1 reads what layer 0 wrote: for its queries, its keys or its values. In the diagram
+# only the **keys** need it. **Path patching** ([Goldowsky-Dill et al., 2023](https://arxiv.org/abs/2304.05969)) tests a
+# single path: what one part has written is replaced where *one* other part reads it, and nowhere else.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Return what a layer of attention adds when one of its three inputs reads another hidden state and the other two read
-# x. The hidden state itself is not added. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t),
-# and `gathered(weights, for_values)`, which returns z, (b, h, t, d). Both norm what they are given. `merge_heads`
-# brings z to (b, t, e), for `layer.unify`.
+# Return what a layer adds when one of its inputs reads `other` and the other two read x. The hidden state itself is not
+# added. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights,
+# for_values)`, which returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z to (b, t, e), for
+# `layer.unify`.
 #
 # <details><summary>Hint 1: three variables</summary>
 #
@@ -528,9 +519,8 @@ def path_patched(layer, x, other, role):
 check(path_patched)
 
 # %% [markdown]
-# What is *needed*? In all rows, let one role read a hidden state in which layer 0's outputs are replaced by their
-# means. What is *sufficient*? In a corrupted text, let one role read the clean hidden state. The corrupted text has
-# another token in place of A, as before, or in place of B.
+# What is *needed*? Let one role read a hidden state with the means of layer 0's outputs. What is *sufficient*? In a
+# corrupted text, with another token in place of A or of B, let one role read the clean hidden state.
 
 # %%
 def after_layer_0(model, ids):
@@ -569,10 +559,10 @@ for pair in ([1, 3], [0, 2]):
     print(f"without heads {pair[0]} and {pair[1]} of layer 0: {share:.0%} right")
 
 # %% [markdown]
-# **Only the keys need layer 0.** Without it in the keys, copying fails; without it in the queries, or in the values,
-# 99 % of the tokens stay right. **Replace A, and the keys carry the difference; replace B, and the values do.** So
-# layer 1 finds B by its key and copies its value, as in the diagram. The two heads of layer 0 that the patches found
-# are also needed: without both, most answers are wrong.
+# Without layer 0 in the keys, copying fails; without it in the queries, or in the values, 99 % of tokens stay right.
+# **Replace A, and the keys carry the difference; replace B, and the values do.** So layer 1 finds B by its key and
+# copies its value, as in the diagram. The two heads of layer 0 that the patches found are also needed: without both,
+# most answers are wrong.
 #
 # One model may be an accident. Here are four more.
 
@@ -593,12 +583,12 @@ for seed in range(1, 5):
           f"{keys:>20.2f} {values:>16.2f}")
 
 # %% [markdown]
-# All five models agree. Without the head of the clearest map, each of them has 86 % to 92 % of the tokens right.
+# **All five models agree.** In each, 86 % to 92 % of the tokens are right without the head of the clearest map.
 #
 # ## The weights point to the same two heads
 #
-# The weights can be asked without any text. A **composition score**, simplified from [Elhage et
-# al.](https://transformer-circuits.pub/2021/framework/index.html), measures how much one head could read of what an
+# Could the two heads be found without any text? A **composition score**, simplified from [Elhage et al.,
+# 2021](https://transformer-circuits.pub/2021/framework/index.html), measures how much one head could read of what an
 # earlier head writes:
 #
 # $$\frac{\lVert W_{\mathrm{reads}} W_{\mathrm{writes}} \rVert}{\lVert W_{\mathrm{reads}} \rVert\,
@@ -612,9 +602,8 @@ for seed in range(1, 5):
 #
 # **Exercise 5 · `composition_scores`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return the composition score of each head of layer 1 with each head of layer 0, from the weights of whole layers.
-# Each layer has h heads of width d. Weights may be large: multiplying `reads` by a number leaves the scores as they
-# are.
+# Return the score of each head of layer 1 with each head of layer 0, from the weights of whole layers. Weights may be
+# large: multiplying `reads` by a number leaves the scores as they are.
 #
 # <details><summary>Hint 1: rows and columns</summary>
 #
@@ -651,7 +640,6 @@ def composition_scores(reads, to_values, unify, h):
 # %% nbgrader={"grade": true, "grade_id": "check_composition_scores", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
 check(composition_scores)
 
-# %% [markdown]
 # %%
 first, second = four.layers
 weights = second.to_keys.weight, first.to_values.weight, first.unify.weight
@@ -662,17 +650,16 @@ print("keys, with heads 0 to 3 of layer 0:",
 print(f"random matrices: {torch.stack(draws).mean():.3f}")
 
 # %% [markdown]
-# The keys of layer 1 have their highest mean scores with heads 1 and 3 of layer 0, which activation patching found,
-# too. But heads 0 and 2 are above random matrices as well ([measured further](../../site/further.md#lesson-19)). A
-# score says what a head *could* read, not what passes on real texts.
+# The keys' highest mean scores are with heads 1 and 3 of layer 0, as patching found. But heads 0 and 2
+# are above random matrices as well ([measured further](../../site/further.md#lesson-19)): a score says what a head
+# *could* read, not what passes on real texts.
 #
 # ## In a small GPT-2, what is replaced decides which head is found
 #
-# Back to the first text. The pocket GPT-2 of [lesson 12](../12_gpt2/12_gpt2.ipynb) has four blocks of six
-# heads. Without its previous-token head, head 1 of block 0, copying fails, as lesson 12 found. Replace the same two
-# tokens as in the small model: the answer, `line`, by `name`; and the token before it, `(`, by 100 random ones. The
-# measure is the **logit difference** of `line` and `name`. `patch_every_head` patches each head at all positions, as
-# `patched` did at one.
+# Does the first text work the same way? The pocket GPT-2 has four blocks of six heads. Without its previous-token head,
+# head 1 of block 0, copying fails, as [lesson 12](../12_gpt2/12_gpt2.ipynb) found. Replace the same two tokens as in
+# the small model: the answer, `line`, by `name`, and the token before it, `(`, by 100 random ones. The measure is the
+# **logit difference** of `line` and `name`. `patch_every_head` patches each head at all positions.
 
 # %%
 replaced = {"line": others, "(": ids.repeat(100, 1)}
@@ -696,15 +683,14 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The share of the logit difference that comes back when this head alone is taken from the clean
-# run; on the right, the logit difference is first averaged over the 100 texts. Cream shares are just below 0. If one
-# head feeds another, both shares contain the effect along that path.
+# **How to read it.** The share of the logit difference (right: of its mean over the 100 texts) that comes back when
+# this head alone is patched. Cream shares are just below 0. If one head feeds another, both shares contain that path.
 #
 # </div>
 #
 # Where do the strongest heads act, and where do they look?
 
-# %%
+# %% tags=["hide-input"]
 looked = pocket.attention_weights(ids)[:, 0]    # (block, head, t, t)
 for token, texts in replaced.items():
     high, low, shares = found[token]
@@ -728,22 +714,21 @@ for token, texts in replaced.items():
 
 # %% [markdown]
 # **As in the small model, an early head carries which token came before, and later heads look at the answer.** With `(`
-# replaced, the previous-token head brings back more than any other. It acts at `line`. With `line` replaced it brings
+# replaced, the previous-token head, acting at `line`, brings back more than any other. With `line` replaced it brings
 # back nothing: at `line`, the token before is the same in both texts. Most then comes from head 5 of block 0, which
 # acts at `line` and looks at `line` itself. In both cases, head 0 of block 2 and head 3 of block 3 act at the last
 # position, and look at `line`.
 #
 # Head 5 is not specific to copying: without it, the loss on ordinary code more than doubles ([measured
-# further](../../site/further.md#lesson-12)). And a head that copies elsewhere need not copy here: lesson 12's
-# strongest induction head, head 4 of block 2, looks at the first token, and brings back next to nothing.
+# further](../../site/further.md#lesson-12)). And lesson 12's strongest induction head, head 4 of block 2,
+# does not copy here: it looks at the first token, and brings back next to nothing.
 #
 # ## In this text, only the last block makes the answer likely
 #
-# A cheaper instrument tells *when* an answer appears. The **logit lens** ([nostalgebraist,
+# *When* does the answer appear? The **logit lens** ([nostalgebraist,
 # 2020](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens)) sends the hidden state
 # after each block through the last norm and the output layer, as if the remaining blocks added nothing. The function
-# below has the bug that a widely used library had ([TransformerLens, issue
-# 1076](https://github.com/TransformerLensOrg/TransformerLens/issues/1076)).
+# below has the bug that [a widely used library](https://github.com/TransformerLensOrg/TransformerLens/issues/1076) had.
 
 # %% [markdown]
 # <div class="card">
@@ -803,8 +788,8 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 
 # %% [markdown]
 # Only block 3 decides for `line`. That agrees with the patches: heads that look at the answer are in blocks 2 and 3.
-# For the early states of some models the lens shows nothing sensible ([Belrose et al.,
-# 2023](https://arxiv.org/abs/2303.08112)): later blocks need not read a state as the output layer does.
+# But later blocks need not read a state as the output layer does, and for the early states of some models the lens
+# shows nothing sensible ([Belrose et al., 2023](https://arxiv.org/abs/2303.08112)).
 #
 # <details><summary>After the repair: why is exercise 2 different?</summary>
 #
@@ -817,23 +802,21 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # ## Which parts did it?
 #
 # **In the model that copies**, two heads of layer 0 write into B's hidden state which token came before it. The keys
-# of layer 1 read that, so its heads look at B, and their values copy B. In five models this shows in what is
-# lost without layer 0 in the keys, and in what keys and values bring back. The two heads were tested in one.
+# of layer 1 read that, so its heads look at B, and their values copy B. Keys and values were tested in five models, the
+# two heads in one.
 #
 # **In the GPT-2**, the previous-token head acts at `line`, and heads of blocks 2 and 3 look at `line` from the last
 # position. Only heads were patched, never a feed-forward layer, and in one text. Which of their inputs the later heads
-# need was not tested.
+# need is open.
 #
-# - **The map was no proof.** It shows one of four induction heads. That head adds more than a quarter of the logit,
-#   yet without its clearest head each of five models has 86 % to 92 % of the tokens right.
-# - **A patch finds only what differs between two texts.** In the GPT-2, the previous-token head is found where the
-#   token before `line` was replaced, and not where `line` was.
+# **The map was no proof.** Its head adds more than a quarter of the logit, yet most answers stay right without it. **A
+# patch finds only what differs between two texts:** where `line` was replaced, it missed the previous-token head.
 #
 # ## Directions can be switched off, too
 #
-# Most of these tests took **heads** or layers as the parts. But a hidden state of e numbers can hold more than e
-# features, in directions that are not at right angles, where few features occur at a time: **superposition** ([Elhage
-# et al., 2022](https://arxiv.org/abs/2209.10652); [measured further](../../site/further.md#lesson-19)). A **sparse
+# Are heads the right parts? A hidden state of e numbers can hold more than e features, in directions that are not at
+# right angles, where few features occur at a time: **superposition** ([Elhage et al.,
+# 2022](https://arxiv.org/abs/2209.10652); [measured further](../../site/further.md#lesson-19)). A **sparse
 # autoencoder** looks for such directions. From many hidden states x it learns a dictionary of k > e features ([Bricken
 # et al., 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html), with the penalty of [a later
 # update](https://transformer-circuits.pub/2024/april-update/index.html#training-saes)):
@@ -841,8 +824,8 @@ for number, chances in enumerate(logits[:, 0, -1].softmax(dim=-1)):
 # $$f = \mathrm{ReLU}\big((x - b_d) W_e + b_e\big), \qquad \hat x = f W_d + b_d, \qquad
 # L = \lVert x - \hat x \rVert^2 + \lambda \sum_i f_i \lVert W_{d,i} \rVert .$$
 #
-# The penalty keeps most features at 0. It counts each feature times the length of its row of W_d: without that factor
-# the model could shrink f and lengthen W_d, and pay almost nothing.
+# The penalty keeps most features at 0. Without the lengths of W_d's rows in it, the model could shrink f, lengthen W_d,
+# and pay almost nothing.
 
 # %% [markdown]
 # <div class="card">
@@ -883,9 +866,8 @@ def dictionary_loss(x, encode, bias, decode, offset, penalty):
 check(dictionary_loss)
 
 # %% [markdown]
-# With this loss, dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of width
-# e = 192 (recorded). How well does the model predict held-out modules if blocks 2 and 3 continue from the rebuilt
-# states?
+# Dictionaries of 512 features were trained on the pocket GPT-2's hidden states after block 1, of width e = 192
+# (recorded). How well does the model predict held-out modules if blocks 2 and 3 continue from the rebuilt states?
 
 # %%
 run = recorded("dictionary")
@@ -896,8 +878,8 @@ for look in run["curve"]:
 
 # %% [markdown]
 # **The fewer features describe a state, the more of the model is lost.** With λ = 0.2, feature 343 was picked for its
-# effect in this text. To switch it off, subtract what it adds to the state after block 1, and let blocks 2 and 3 go
-# on. As a control, switch off each other feature that is present at the same position, one at a time.
+# effect in this text. To switch it off, subtract what it adds to the state, and let blocks 2 and 3 go on. The control
+# switches off each other feature that is present at the same position, one at a time.
 
 # %%
 dictionary = Dictionary.load(FOLDER / "dictionary.safetensors", device())
@@ -922,12 +904,12 @@ for at, name in ((3, "first"), (16, "second")):
 
 # %% [markdown]
 # **At the first `(` one feature makes the model expect `self`.** Without it `self` all but vanishes; without any one
-# of the others present there, it stays likely. At the second `(` it decides little, so `line` does not rest on it.
-# What the feature stands for is not shown: other features may announce the same.
+# of the others, it stays likely. At the second `(` it decides little, so `line` does not rest on it. What the feature
+# stands for is still open: other features may announce the same.
 #
 # ## What you can do now
 #
-# You can ask eight questions, and say what each instrument cannot see:
+# You can ask eight questions, and say what each answer misses:
 #
 # | instrument | its question | its blind spot |
 # |---|---|---|
@@ -959,15 +941,9 @@ for at, name in ((3, "first"), (16, "second")):
 #
 # **Further reading**
 #
-# - **[Elhage et al., *A mathematical framework for transformer
-#   circuits*, 2021](https://transformer-circuits.pub/2021/framework/index.html)**: models without feed-forward
-#   networks, taken apart.
-# - [Olsson et al., *In-context learning and induction heads*, 2022](https://arxiv.org/abs/2209.11895): the same heads
-#   in large models.
+# - **[Olsson et al., *In-context learning and induction heads*, 2022](https://arxiv.org/abs/2209.11895)**: the same
+#   heads in large models.
 # - [Wang et al., *Interpretability in the wild*, 2022](https://arxiv.org/abs/2211.00593): 26 heads of GPT-2 that
-#   complete a sentence together, found with ablations, contributions and patching.
-# - [Elhage et al., *Toy models of superposition*, 2022](https://arxiv.org/abs/2209.10652), and [Bricken et al.,
-#   *Towards monosemanticity*, 2023](https://transformer-circuits.pub/2023/monosemantic-features/index.html): why
-#   features outnumber dimensions, and dictionaries that find them.
+#   complete a sentence together.
 #
 # **Next:** [lesson 20, *Taught to answer*](../20_answering/20_answering.ipynb)
