@@ -14,15 +14,14 @@
 # but the last see the token that they should predict. **How do you hide the future from every position, and how do
 # you know that it is hidden?**
 #
-# In *Your model so far*, code that you have not seen has hidden it; now you write that code. A **mask** says for each
-# pair of positions whether one may look at the other, and the forbidden attention weights become exactly zero. But
-# zero weights turn out not to be enough, so two tests look for leaks.
+# A **mask** says for each pair of positions whether one may look at the other, and the forbidden attention weights
+# become exactly zero. But zero weights turn out not to be enough, so two tests look for leaks.
 #
 # | | |
 # |---|---|
 # | **You will build** | masks for time and for padding, a softmax that obeys them, the self-attention of a language model, and a function that finds leaks; you also fix a bug |
 # | **You need** | lessons 1 to 4; booleans and broadcasting in PyTorch |
-# | **It takes** | about 120 minutes: seven exercises, 25 points, and two predictions |
+# | **It takes** | about 110 minutes: seven exercises, 25 points, and two predictions |
 # | **It computes** | in seconds on a laptop; the section *Your model so far* takes about twenty seconds, and you may stop it |
 #
 # The sizes b, t, s, e and h are those of [the notation table](../../site/notation.md). **In a mask, True means "may
@@ -47,8 +46,8 @@ check = start("05_masking")
 # %% [markdown]
 # ## A text of t + 1 tokens asks t questions
 #
-# A text is a row of token numbers. At every position, a language model should predict the next token from the tokens
-# up to and including that position:
+# At every position of a text, a language model predicts the next token from the tokens up to and including that
+# position:
 #
 # | | | | | | |
 # |---|---|---|---|---|---|
@@ -65,8 +64,7 @@ check = start("05_masking")
 #
 # **Exercise 1 · `next_token_pairs`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
-# Cut a batch of tokens into inputs and targets: target $i$ is the token that follows input $i$. Both have the type of
-# `tokens`.
+# Cut a batch of tokens into inputs and targets. Both have the type of `tokens`.
 #
 # <details><summary>Hint 1: what each side lacks</summary>
 #
@@ -98,16 +96,16 @@ def next_token_pairs(tokens):
 check(next_token_pairs)
 
 # %% [markdown]
-# How low can the loss be if the model does not see the answers? For noise this is known exactly: let each token be
-# one of eight letters, drawn at random. Call a model **honest** if it uses only the past. Here the past says
-# nothing about the next letter, so on average an honest model can do no better than give each letter a probability
-# of 1/8. Its loss, the **cross-entropy**, is minus the mean logarithm of the probability given to the right letter:
+# How low can the loss be if the model does not see the answers? For noise this is known exactly: let each token be one
+# of eight letters, drawn at random. Call a model **honest** if it uses only the past. Here the past says nothing about
+# the next letter, so on average an honest model can do no better than give each letter a probability of 1/8. Its loss,
+# the **cross-entropy**, is minus the mean logarithm of the probability given to the right letter:
 # $\log 8 \approx 2.08$.
 #
-# The model below has one layer of attention. It reads an [embedding](../../site/glossary.md#embedding) of each
-# letter plus a vector that tells positions apart (lesson 6).
+# The model in the folded cell has one layer of attention. It reads an [embedding](../../site/glossary.md#embedding) of
+# each letter plus a vector that tells positions apart (lesson 6).
 
-# %%
+# %% tags=["hide-input"]
 class Guesser(nn.Module):
     """Takes letters, (b, t). Returns scores for the letter that comes next, (b, t, 8).
 
@@ -179,32 +177,23 @@ plots.loss_curve(losses, landmarks={"an honest guess: log 8": math.log(8)})
 plt.show()
 print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)} steps")
 
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Lower is better. The dashed line is the best expected loss of an honest model.
-#
-# </div>
-
 # %% nbgrader={"grade": true, "grade_id": "check_loss_without_mask", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("loss_without_mask", loss_without_mask)
 
 # %% [markdown]
 # **The model does not predict; it copies.** The target at position $i$ *is* the input at position $i + 1$, and
-# attention lets position $i$ look there. When you ask this model to *write*, that input does not exist yet. During
-# training there is no error, and every shape is right. **The only symptom is a loss that is too good.**
+# attention lets position $i$ look there. When this model *writes*, that input does not exist yet. Training raises no
+# error, and every shape is right. **The only symptom is a loss that is too good.** How do you
+# keep a position from looking there?
 
 # %% [markdown]
 # ## No position may look ahead
 #
-# **Output $i$ may depend on inputs $j \le i$, and on no others.** Position $i$ may see itself: input $i$ is the
-# last token read, not the answer. Write the rule as a (t, t) matrix of booleans, with row $i$ for the query
-# position and column $j$ for the key position:
+# **Output $i$ may depend on inputs $j \le i$, and on no others.** Position $i$ may see itself: input $i$ is the last
+# token read, not the answer. As a (t, t) matrix of booleans, with row $i$ for the query position and column $j$ for the
+# key position, the rule is a triangle, the **[causal mask](../../site/glossary.md#causal-mask)**:
 #
 # $$\text{mask}_{ij} \;=\; (j \le i) .$$
-#
-# This triangle is the **[causal mask](../../site/glossary.md#causal-mask)**: row 0 sees one position, row $t-1$
-# sees all t.
 
 # %% [markdown]
 # <div class="card">
@@ -246,9 +235,9 @@ check(causal_mask)
 # %% [markdown]
 # ## After the softmax is too late
 #
-# Take one row of scores, 2, 1 and 3. The last must not be seen: its weight has to be 0, and the other two have to
-# sum to 1. **After the softmax**, you could set the weight to zero. **Before the softmax**, you could set the score
-# to −∞: $e^{-\infty} = 0$, so the hidden score adds nothing to the numerator *or* to the denominator. Try both:
+# Where does the mask go? Take one row of scores, 2, 1 and 3, of which the last must not be seen. **After the softmax**,
+# you could set its weight to zero. **Before the softmax**, you could set its score to −∞: $e^{-\infty} = 0$, so it adds
+# nothing to the numerator *or* to the denominator. Try both:
 
 # %% tags=["nbval-check-output"]
 scores, may_look = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([True, True, False])
@@ -260,8 +249,8 @@ for name, weights in [("after", after), ("before", before)]:
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
 # %% [markdown]
-# Masked after the softmax, the hidden score has already taken two thirds of the weight. If it rises, the other two
-# weights shrink, so they still *depend* on it. Masked before, it has no effect at all. For four positions:
+# Masked after the softmax, the hidden score has already taken two thirds of the weight, and the other two weights still
+# *depend* on it. Masked before, it has no effect at all. For four positions:
 
 # %%
 plots.diagrams.mask_flow()
@@ -269,8 +258,8 @@ plots.diagrams.mask_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above: the scores of four positions, and the mask. Below: the scores with −∞ wherever the
-# answer is *no*, and their softmax.
+# **How to read it.** Above: the scores and the mask. Below: the scores with −∞ wherever the answer is *no*, and their
+# softmax.
 #
 # </div>
 #
@@ -284,8 +273,8 @@ show_player("mask")
 # %% [markdown]
 # ## Three words by hand
 #
-# The grids show the scaled scores of the three words of lesson 3, and their softmax, without and with the causal
-# mask. Fill in the two missing weights.
+# The grids show the scaled scores *w*′ of the three words of lesson 3, and their softmax *w*. Above there is no mask,
+# below the causal mask. Fill in the two missing weights.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
@@ -303,13 +292,12 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** *w*′ are the scaled scores and *w* their softmax, above without a mask, below with it. Rows
-# are queries, columns are keys. The two missing weights sum to 1. Their ratio is the ratio of 0.09 to 0.67 in the
-# grid above.
+# **How to read it.** Rows are queries, columns are keys. The two missing weights sum to 1. Their ratio is the ratio of
+# 0.09 to 0.67 in the grid above.
 #
 # </div>
 #
-# The last row does not change, because *ends* may see all three words. The next cell prints the missing weights.
+# The next cell prints the missing weights.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"weights of loop: {X_masked[1, 0]:.2f} and {X_masked[1, 1]:.2f}")
@@ -320,9 +308,9 @@ print("the first two unmasked weights of loop, divided by their sum, are the sam
 # %% [markdown]
 # ## A second mask hides the padding
 #
-# The future is not all that has to be hidden. The sentences of a batch differ in length, so short ones are filled
-# up with a special token, the **[padding](../../site/glossary.md#padding)**. It is no part of a sentence, so no
-# position may attend to it. This rule is the same for every query position, so the mask has shape (b, 1, t).
+# The future is not all that has to be hidden. The sentences of a batch differ in length, so short ones are filled up
+# with a special token, the **[padding](../../site/glossary.md#padding)**. No position may attend to it. This rule is
+# the same for every query position, so the mask has shape (b, 1, t).
 
 # %% [markdown]
 # <div class="card">
@@ -379,20 +367,19 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Query position i (row) may see key position j (column) where the cell is filled, not where it
-# is hatched.
+# **How to read it.** Row: query position. Column: key position. Filled: visible. Hatched: hidden.
 #
 # </div>
 #
-# **A causal mask alone already hides padding at the end from every real position**: rows 0 to 3 are the same in the
-# right picture and in the left one.
+# **A causal mask alone already hides padding at the end from every real position**: rows 0 to 3 are the same on the
+# right and on the left. It does not hide padding in front.
 
 # %% [markdown]
 # ## A row with nothing to see should become zeros
 #
-# Now put the padding in **front**, so that all sentences of a batch continue from the same last position. In every
-# sentence but the longest, position 0 has nothing left to see: the causal mask allows it only itself, and it is
-# padding. Its row of scores is **fully masked**. What is the softmax of such a row?
+# Put the padding in **front**, so that all sentences of a batch continue from the same last position. In every sentence
+# but the longest, position 0 has nothing left to see: the causal mask allows it only itself, and it is padding. Its row
+# of scores is **fully masked**. What is the softmax of such a row?
 
 # %% tags=["nbval-check-output"]
 nothing = torch.full((3,), -math.inf)
@@ -408,9 +395,8 @@ print(torch.softmax(nothing, dim=-1))
 #
 # **Exercise 4 · `masked_softmax`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Compute the softmax over the entries that may be seen. A hidden entry gets a weight of 0, even if its score is far
-# above the visible scores. A fully masked row gets all zeros, and its gradient is zero, never NaN. The scores may be
-# large and of any floating type, and the result has that type.
+# Compute the softmax over the entries that may be seen, even if a hidden score is far above the visible ones. The
+# gradient of a fully masked row is zero, never NaN. The scores may be large and of any floating type.
 #
 # <details><summary>Hint 1: two steps</summary>
 #
@@ -455,15 +441,15 @@ def masked_softmax(scores, mask):
 check(masked_softmax)
 
 # %% [markdown]
-# Could you mask after the softmax and divide each row by its sum? On paper, yes, if the row has anything to see. But if
-# a hidden score is far above the visible ones, the visible weights all round to 0, and you divide 0 by 0. ([Measured
-# further](../../site/further.md#lesson-5) shows a batch under both masks, and a repair of the NaN that comes too late.)
+# Could you mask after the softmax and divide each row by its sum? Not if a hidden score is far above the visible ones:
+# then the visible weights all round to 0, and you divide 0 by 0. ([Measured further](../../site/further.md#lesson-5)
+# shows a batch under both masks, and a repair of the NaN that comes too late.)
 
 # %% [markdown]
 # ## Under the mask, the words before *bank* lose it
 #
-# What does your mask do to a head that was trained without one? Here is a head of a published model, without and with
-# the mask. It reads the sentence of lessons 1 to 4 without positions.
+# What does your mask do to a head that was trained without one? Here is a head of all-MiniLM-L6-v2. It reads the
+# sentence of lessons 1 to 4 without positions.
 
 # %% mystnb={"image": {"alt": "Two maps of 12 by 12 weights for the sentence: the boat could not reach the bank because it was too muddy. Without a mask the column of bank is dark in nearly every row. With the causal mask everything above the diagonal is empty; the column of bank is dark only in the rows below it, and the rows above have their dark cells at the, boat and reach."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -475,21 +461,15 @@ plots.sentence_map(torch.stack(maps), WORDS, ["without a mask", "with the causal
 plt.show()
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Row: the word that looks. Column: the word that is looked at. The model is all-MiniLM-L6-v2.
-#
-# </div>
-#
 # Without the mask, every word but *bank* itself looks most at *bank*. Under the mask, the words before *bank* cannot
-# see it, so their weight goes to words before them or to themselves. Under the mask no head lets *it* see *muddy*,
-# the word that decides between *boat* and *bank*.
+# see it, so their weight goes to words before them or to themselves. And no head lets *it* see *muddy*, the word that
+# decides between *boat* and *bank*.
 
 # %% [markdown]
 # ## GPT's attention is multi-head attention with a causal mask
 #
-# A transformer in which every layer has this mask, such as GPT, is called **decoder-only**. One in which no layer
-# has it, such as BERT, is called **encoder-only**. The original transformer has layers of both kinds.
+# A transformer in which every layer has this mask, such as GPT, is called **decoder-only**. One in which no layer has
+# it, such as BERT, is called **encoder-only**. The original transformer has both kinds of layer.
 #
 # The projections and heads of lesson 4 are given: queries, keys and values are (b, h, t, d), where d = e/h is the
 # width of one head. You write the middle:
@@ -506,14 +486,11 @@ plt.show()
 #
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Write the middle of the layer, from q, k and v to the output. The mask hides the future. If the argument `real` is
-# given, it is True where a token is real, and the mask also hides the padding, anywhere in a sentence. (PyTorch's
-# `key_padding_mask` uses the opposite convention: it is True at padding.) A position with nothing to see has weights
-# of 0.
+# Write the middle of the layer, from q, k and v to the output. The mask hides the future and, if `real` is given, also
+# the padding, anywhere in a sentence. A position with nothing to see has weights of 0.
 #
-# Take the mask and the softmax from `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a
-# mistake in exercise 2 or 4 does not carry over. You may also use any function of PyTorch, in their place too, such
-# as `F.scaled_dot_product_attention`.
+# Use `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake in exercise 2 or 4 does not
+# carry over, or any function of PyTorch, such as `F.scaled_dot_product_attention`.
 #
 # <details><summary>Hint 1: the order of the steps</summary>
 #
@@ -575,7 +552,7 @@ check(CausalSelfAttention)
 # %% [markdown]
 # Back to the noise, now with your layer. At which positions does each of the two models know the answer?
 
-# %% mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dashed line at log 8, at position 11. With the causal mask it is on the dashed line, 2.08, at every position."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss at each of twelve positions, for two models. Without a mask it is near zero at positions 0 to 10 and jumps to 2.4, above the dashed line at log 8, at position 11. With the causal mask it is on the dashed line, 2.08, at every position."}}
 def loss_by_position(model):
     """The loss at each of the twelve positions, on 2,000 fresh pieces of noise: (12,)."""
     with torch.no_grad():
@@ -600,22 +577,16 @@ for name, losses in by_position.items():
     print(f"{name}: a loss of {first:.2f} over positions 0 to 10, {last:.2f} at position 11")
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each point is the mean loss at one position; the dashed line is log 8.
-#
-# </div>
-#
-# **Without a mask, the model knows every answer but the last; with the mask, it knows none.** A model that writes
-# is always where position 11 is: the next input does not exist yet. There the model without a mask is worse than a
-# blind guess.
+# **Without a mask, the model knows every answer but the last; with the mask, it knows none.** A model that writes is
+# always where position 11 is: the next input does not exist yet. There the model without a mask is worse than a blind
+# guess.
 
 # %% [markdown]
 # ## One pass answers twelve questions
 #
-# The mask does more than prevent cheating. Position $i$ sees exactly what a model that has read $i + 1$ tokens
-# would see, as if the text ended there: **twelve questions for the price of one pass**. Compare one pass over
-# twelve vectors with twelve passes, over the first vector, over the first two, and so on.
+# The mask also saves work. Position $i$ sees exactly what it would see if the text ended there: **twelve questions for
+# the price of one pass**. Compare one pass over twelve vectors with twelve passes, over the first vector, over the
+# first two, and so on.
 
 # %%
 passage = torch.randn(1, 12, 32).to(device())
@@ -640,19 +611,18 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 #
 # $$\text{leak}_{ij} \;=\; \max \left| \frac{\partial\, y_{ia}}{\partial\, x_{ja'}} \right| ,$$
 #
-# over all sequences of the batch and all components $a$ and $a'$. Leaks appear above the diagonal; if every path
-# from a later input is cut, all entries there are **exactly** zero. Differentiating the sum of the output's
-# components is not enough: if one rises with $x_j$ and another falls, their slopes may cancel.
+# over all sequences of the batch and all components $a$ and $a'$. If every path from a later input is cut, all entries
+# above the diagonal are **exactly** zero. Differentiating the sum of the output's components is not enough: their
+# slopes may cancel.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `leak_map`** &nbsp; ★★★ · 15 minutes · 5 points
 #
-# Use autograd to measure how much output $i$ depends on input $j$. The model may be any module or function that
-# autograd can differentiate. It treats each sequence of the batch separately, and its outputs may be wider or
-# narrower than its inputs. Loops are allowed, and so is everything in `torch.autograd`. The numbers in x must stay
-# unchanged; its `requires_grad` may change.
+# Measure the leaks with autograd. The model may be any module or function that autograd can differentiate, and its
+# outputs may be wider or narrower than its inputs. Loops are allowed, and so is everything in `torch.autograd`. The
+# numbers in x must stay unchanged; its `requires_grad` may change.
 #
 # <details><summary>Hint 1: one number at a time</summary>
 #
@@ -706,8 +676,7 @@ def leak_map(model, x):
 check(leak_map)
 
 # %% [markdown]
-# Compare the leak maps of three versions of lesson 1's attention: without a mask, masked after the softmax, and
-# masked before it.
+# Compare the leak maps of three versions of lesson 1's attention:
 
 # %%
 def unmasked(x):
@@ -741,14 +710,14 @@ for name, leak in leaks.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j: the largest slope of output i with respect to input j. Above the diagonal is
-# the future. Hatched cells are exactly zero; 0.00 is a number that rounds to zero.
+# **How to read it.** Row i, column j: the largest slope of output i with respect to input j. Hatched cells are exactly
+# zero; 0.00 is a number that rounds to zero.
 #
 # </div>
 #
-# **Masked after the softmax, every forbidden weight is zero, and still the outputs depend on the future.** All
-# visible weights of a row share one denominator, and the hidden scores are in it. So masking late gives the right
-# row times one number, the sum of the visible weights, and this number depends on the future.
+# **Masked after the softmax, every forbidden weight is zero, and still the outputs depend on the future.** All visible
+# weights of a row share one denominator, and the hidden scores are in it. So masking late gives the right row times one
+# number, the sum of the visible weights, and this number depends on the future.
 #
 # **Can a model read a secret from one number?** Train one on the noise. Then average that number at position 8 of
 # 2,000 fresh sequences, separately for each letter that comes next:
@@ -826,7 +795,7 @@ check.prediction("leak_of_detached", leak_of_detached)
 # %% [markdown]
 # **The slope is zero, and yet the function looks ahead.** So the second test needs no derivative. Replace input $j$
 # with other numbers, and check whether each output is **exactly** what it was. If the model is deterministic and
-# returns no NaN, any change in an output $i < j$ means that output $i$ depends on the future.
+# returns no NaN, any change in an output $i < j$ is a leak.
 
 # %%
 def changed_outputs(model, x, tries=8):
@@ -865,7 +834,7 @@ for name, model in models.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Filled: replacing input j changed output i. Above the diagonal is the future.
+# **How to read it.** Filled: replacing input j changed output i.
 #
 # </div>
 #
@@ -877,8 +846,8 @@ for name, model in models.items():
 # | `peeking` | missed | found | autograd treats a detached input as a constant |
 # | `faint` | found | missed | the change is [lost in rounding](../../site/further.md#lesson-5) |
 #
-# **Passing both tests is no proof.** Each can miss a leak, and both try one set of weights and a few inputs. A
-# proof has to come from the code: no path may lead from a later input to an earlier output.
+# **Passing both tests is no proof.** Both try one set of weights and a few inputs. A proof has to come from the code:
+# no path may lead from a later input to an earlier output.
 #
 # For a whole language model, which reads token numbers, differentiate with respect to the embeddings, or replace
 # tokens.
@@ -886,16 +855,16 @@ for name, model in models.items():
 # %% [markdown]
 # ## The hurried layer runs, and its shape is right
 #
-# Suppose that a colleague who is rebuilding GPT-2 wrote the layer below in a hurry. Does it hide the future?
+# Suppose that a colleague wrote the layer below in a hurry. Does it hide the future?
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 7 · `HurriedAttention`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
-# This layer has a bug in one line. Find it with this lesson's tests; the fix is short. In the fixed layer, output $i$
-# must depend on the inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything
-# that the layer stores stay the same.
+# This layer has a bug in one line. Find it with this lesson's tests. In the fixed layer, output $i$ must depend on the
+# inputs $j \le i$ and on no others, for every t up to `t_max`. The names and shapes of everything that the layer stores
+# stay the same.
 #
 # <details><summary>Hint 1: measure before you read</summary>
 #
@@ -945,8 +914,8 @@ check(HurriedAttention)
 # %% [markdown]
 # ## Your model so far
 #
-# In lessons 1 to 4 the mask was given. Now your `CausalSelfAttention` brings its own; otherwise the model is that
-# of lesson 4. As before, the mask lets one pass answer **32 questions per window**.
+# In lessons 1 to 4, code that you have not seen hid the future. Now your `CausalSelfAttention` does; otherwise the
+# model is that of lesson 4. As before, one pass answers **32 questions per window**.
 
 # %% mystnb={"image": {"alt": "A scoreboard of six models over bits per byte. From the top: your causal mask and four heads at the same place, near 2.85; scaled scores and queries, keys, values near 3.3; bare self-attention at 3.5, on the line of order 1; the plain average at 4.4, near the line of order 0."}}
 from helpers.data.recorded import recorded
@@ -982,10 +951,9 @@ for row, key in rows.items():
     print(f"{row:<37}", " ".join(f"{run:.2f}" for run in bits[key]))
 
 # %% [markdown]
-# **Without the mask, the training loss looks wonderful, and the model is worse.** In training it needs a tenth of a
-# bit per byte. On the last position of a held-out window, the only one with no answer in sight, it needs about half
-# a bit more than the model with the mask. When it writes, every byte is such a last position; in training, only one
-# of 32 was.
+# **Without the mask, the training loss looks wonderful, and the model is worse.** In training it needs a tenth of a bit
+# per byte. On the last position of a held-out window, the only one with no answer in sight, it needs about half a bit
+# more than the model with the mask. When it writes, every byte is such a last position.
 
 # %% [markdown]
 # ## What you can do now
@@ -993,17 +961,13 @@ for row, key in rows.items():
 # **How do you hide the future from every position, and how do you know that it is hidden?** A causal mask before
 # the softmax hides it. Tests can find a leak; that there is none, only the code can prove.
 #
-# - **Without a mask, a model copies.** On noise, in one run, it knew every answer but the last, and there its loss was
-#   above log 8. On the last position of held-out windows of real text, in three runs, it needed about half a bit per
-#   byte more than the model with the mask.
-# - **A mask after the softmax leaks.** In one run, the sum of the visible weights gave away enough to get below
-#   log 8 on noise. Masked before, all slopes above the diagonal were exactly zero.
-# - **With the mask, one pass answers all questions.** In the trained layer, one pass over twelve vectors and
-#   twelve passes agreed up to rounding.
-# - **Each test found a leak that the other missed.** The leak map missed a detached input, the second test a
-#   change lost in rounding. In your layer, neither found a leak.
-#
-# You can also hide padding, and give a row with nothing to see zeros in place of NaN.
+# - **Without a mask, a model copies.** On noise, in one run, it knew every answer but the last. On the last position of
+#   held-out windows of real text, in three runs, it needed about half a bit per byte more than the model with the mask.
+# - **A mask after the softmax leaks.** In one run on noise, the loss fell below log 8. Masked before, all slopes above
+#   the diagonal were exactly zero.
+# - **With the mask, one pass answers all questions.** In the trained layer, one pass and twelve agreed up to
+#   rounding.
+# - **Each test found a leak that the other missed.** In your layer, neither found one.
 #
 # **Three questions to think about**
 #
@@ -1035,8 +999,6 @@ for row, key in rows.items():
 # - M. Germain, K. Gregor, I. Murray and H. Larochelle, [MADE: Masked autoencoder for distribution
 #   estimation](https://arxiv.org/abs/1502.03509), *ICML* 2015, section 4: masks make an ordinary network
 #   autoregressive.
-# - P. Micikevicius et al., [Mixed precision training](https://arxiv.org/abs/1710.03740), *ICLR* 2018, section 3:
-#   training in float16.
 # - A. Karpathy, [A recipe for training neural networks](https://karpathy.github.io/2019/04/25/recipe/), 2019, under
 #   "use backprop to chart dependencies": the idea of finding leaks with gradients.
 #
