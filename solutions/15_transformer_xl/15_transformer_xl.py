@@ -15,13 +15,13 @@
 #
 # [Transformer-XL](https://arxiv.org/abs/1901.02860) (Dai et al., 2019) keeps what it computed for the last window,
 # and looks back at it. That takes a memory without a gradient, and positions that count the distance between two
-# tokens. You build both, and compare the memory with none.
+# tokens.
 #
 # | | |
 # |---|---|
 # | **You will build** | streams of segments, a memory, relative attention with its shift, the whole model, and a fair measurement in one pass; and you fix a memory |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb); for the end, [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
+# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
 # | **It computes** | for about a minute in one cell, which you may stop; seconds everywhere else |
 #
 # Sizes are those of [the notation table](../../site/notation.md); here t is the length of a segment, m that of the
@@ -52,16 +52,15 @@ check = start("15_transformer_xl")
 # %% [markdown]
 # ## A border does harm in two ways
 #
-# Models like lesson 9's ([Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cut a long text into **segments**
-# of t tokens, and read each one separately. [Dai et al.](https://arxiv.org/abs/1901.02860), section 3.1, have two
-# complaints:
+# A model like lesson 9's ([Al-Rfou et al., 2018](https://arxiv.org/abs/1808.04444)) cuts a long text into **segments**
+# of t tokens, and reads each one separately. That does harm in two ways (Dai et al., section 3.1):
 #
 # 1. **The context ends where the segment begins.** No output can depend on a token more than t − 1 positions back.
-# 2. **[Context fragmentation](../../site/glossary.md#context-fragmentation).** Borders may fall anywhere. The first
-#    tokens of each segment are predicted from almost nothing.
+# 2. **[Context fragmentation](../../site/glossary.md#context-fragmentation).** The first tokens of each segment are
+#    predicted from almost nothing.
 #
-# Lesson 9's fair evaluation lets windows overlap. That avoids the second, but reads the text again: nearly t times,
-# if the window moves by one token.
+# Overlapping windows, as in lesson 9's fair evaluation, avoid the second. But they read the text nearly t times, if the
+# window moves by one token.
 #
 # Transformer-XL keeps a **memory** for each block: what came into the block in the last segment. In the next segment
 # the block looks back at it.
@@ -77,12 +76,14 @@ plots.diagrams.segment_memory()
 # too. So it can depend on all coloured bytes, but not on the white ones.
 #
 # </div>
+#
+# Three things are open: how the text is laid out, what is kept, and how positions are counted across a border.
 
 # %% [markdown]
 # ## In streams, each segment follows the one before it
 #
-# To remember the segment before it, a segment has to be read right after that one. Lesson 9 drew its slices at
-# random. Here the text is laid out as b **streams**. Each row continues the same row of the batch before. With
+# A segment has to be read right after the one it remembers, so slices cannot be drawn at random, as in lesson 9. The
+# text is laid out as b **streams**: each row continues the same row of the batch before. With
 # $k = \lfloor (\text{length} - 1)/(bt) \rfloor$ batches:
 #
 # | | batch 0 | batch 1 | batch 2 |
@@ -98,8 +99,8 @@ plots.diagrams.segment_memory()
 # **Exercise 1 · `segments`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Lay a text of bytes (uint8) out as b streams and cut these into segments: input `[j, row, i]` is byte `(row·k + j)·t
-# + i`, and its target is the byte after it. Leave out the bytes at the end that do not fill a segment in every
-# stream. Each stream gets one segment at least.
+# + i`. Leave out the bytes at the end that do not fill a segment in every stream. Each stream gets at least one
+# segment.
 #
 # <details><summary>Hint 1: the streams first</summary>
 #
@@ -161,9 +162,8 @@ for row in (0, 7):
 # %% [markdown]
 # ## The memory holds what came into each block
 #
-# What does a block need in order to look back? Its own **inputs** in the last segment: from them it can compute keys
-# and values. With $h^{\ell-1}$ for the input of block $\ell$, counted from 1, and $\tau$ for the segment ([Dai et
-# al.](https://arxiv.org/abs/1901.02860), section 3.2):
+# To look back, a block needs its own **inputs** in the last segment: from them it can compute keys and values. With
+# $h^{\ell-1}$ for the input of block $\ell$, counted from 1, and $\tau$ for the segment (the paper's section 3.2):
 #
 # $$\tilde h^{\,\ell-1}_{\tau+1} = \big[\,\mathrm{SG}(h^{\ell-1}_{\tau}) \circ h^{\ell-1}_{\tau+1}\,\big], \qquad
 # q = h^{\ell-1}_{\tau+1} W_q^\top, \quad
@@ -175,7 +175,7 @@ for row in (0, 7):
 # SG means **stop gradient**, in PyTorch `detach`: the states are used across the border, but the backward pass ends
 # there. Otherwise the graphs of earlier segments would have to be kept. All this is **segment-level recurrence**.
 #
-# The memory need not be one segment long. After each segment, the new states are appended and the newest m are kept.
+# The memory need not be one segment long: after each segment, the new states are appended and the newest m are kept.
 # The function below has the bug of a published program. A model that uses it trains, but its memory does nothing.
 
 # %% [markdown]
@@ -183,9 +183,8 @@ for row in (0, 7):
 #
 # **Exercise 2 · `extend_memory`** &nbsp; fix · ★★☆ · 5 minutes · 3 points
 #
-# Find the bug and fix it. After a segment, append the segment to the memory and keep the newest m positions, or all
-# if there are fewer. No gradient flows through the memory, which may share its storage with x. m = 0 gives a memory
-# (b, 0, e). Do not call `finished_memory`.
+# Find the bug and fix it. The memory may share its storage with x, and m = 0 gives a memory (b, 0, e). Do not call
+# `finished_memory`.
 #
 # <details><summary>Hint 1: follow it from the beginning</summary>
 #
@@ -224,31 +223,31 @@ check(extend_memory)
 # %% [markdown]
 # ## With a memory, two tokens share one position
 #
-# In lesson 9's model, a vector is added to each token for its position: $U_3$ for position 3. With a memory there are
-# two positions 3. In the first block, the same byte gives the same key at both, so no query can tell them apart.
+# Lesson 9's model adds a vector to each token for its position: $U_3$ for position 3. With a memory there are two
+# positions 3. In the first block, the same byte gives the same key at both, so no query can tell them apart.
 # Continuing the numbers through the text needs vectors that training never touched.
 #
 # What a query needs is the **distance** to a key, and distances stay small. Count keys from the oldest of the memory,
-# and queries from the segment's first: query i is at i + (s − t), so key j is i + (s − t) − j back. The biases and
-# rotary positions of [lesson 6](../06_positions/06_positions.ipynb) use only distances, too. How does Transformer-XL
-# bring them into a score?
+# and queries from the segment's first: query i is at i + (s − t), so key j is i + (s − t) − j back.
+# [Lesson 6's](../06_positions/06_positions.ipynb) biases and rotary positions use only distances, too. How does
+# Transformer-XL bring them into a score?
 
 # %% [markdown]
 # ## Content and distance give a score of four terms
 #
-# Start from what absolute positions compute, a query at i and a key at j, and multiply out. As in the paper, the
-# token's vector $E_i$ and the position's $U_i$ are columns here, (e,), so that a query is $W_q (E_i + U_i)$, (d,):
+# With absolute positions, the score of a query at i and a key at j has four terms. The token's vector $E_i$ and the
+# position's $U_i$ are columns here, (e,), so that a query is $W_q (E_i + U_i)$, (d,):
 #
 # $$(E_i + U_i)^\top W_q^\top W_k\, (E_j + U_j) =
 # \underbrace{E_i^\top W_q^\top W_k E_j}_{(a)} + \underbrace{E_i^\top W_q^\top W_k U_j}_{(b)} +
 # \underbrace{U_i^\top W_q^\top W_k E_j}_{(c)} + \underbrace{U_i^\top W_q^\top W_k U_j}_{(d)} .$$
 #
-# Now make three changes ([Dai et al.](https://arxiv.org/abs/1901.02860), section 3.3):
+# Three changes replace the positions by their distance (section 3.3):
 #
-# - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**, (e,), not learned. In $R_{i-j}$ both
-#   are positions in the text.
+# - $U_j$ becomes $R_{i-j}$ in (b) and (d): the sinusoid of the **distance**, (e,), not learned. Here i and j are
+#   positions in the text.
 # - The query's own position must not matter, so $U_i^\top W_q^\top$ becomes a learned vector in each of two terms, the
-#   same for all i: $u^\top$ in (c) and $v^\top$ in (d), both (d,). The v is the paper's letter; it is not a value.
+#   same for all i: $u^\top$ in (c) and $v^\top$ in (d), both (d,). The v is the paper's letter, not a value.
 # - Content and position get separate key matrices, $W_{k,E}$ and $W_{k,R}$, both (d, e).
 #
 # $$A^{\mathrm{rel}}_{ij} = \underbrace{E_i^\top W_q^\top W_{k,E} E_j}_{(a)} +
@@ -257,17 +256,15 @@ check(extend_memory)
 #
 # So (c) says which content is important for every query, and (d) which distance. In a program $W_q E_i$ is the query
 # q, $W_{k,E} E_j$ the key k, and $W_{k,R} R_{i-j}$ a vector r for each distance. Two products compute all four terms:
-# (a) and (c) are **(q + u) · k**, (b) and (d) are **(q + v) · r**.
+# (a) and (c) are **(q + u) · k**, (b) and (d) are **(q + v) · r**. How does each r meet its key?
 
 # %% [markdown]
 # ## One shift moves every distance to its key
 #
-# There are t·s pairs of a query and a key, but, without the future, only s distances, s − 1 to 0. So compute s vectors
-# r, and multiply each query by all of them, from far to near: a matrix (t, s) with one column for each **distance**. It
-# contains all the numbers, but in the wrong columns: the last query's row is right, the row before it must move left by
-# one, the first by t − 1.
-#
-# The authors' program moves all rows at once, by padding and a change of shape:
+# There are t·s pairs of a query and a key, but, without the future, only s distances, s − 1 to 0. So multiply each
+# query by s vectors r, from far to near: a matrix (t, s) with one column for each **distance**. Its numbers stand in
+# the wrong columns: the last query's row is right, the row before it must move left by one, the first by t − 1. The
+# authors' program moves all rows at once, by padding and a change of shape:
 
 # %%
 plots.diagrams.shift_steps()
@@ -276,8 +273,8 @@ plots.diagrams.shift_steps()
 # <div class="figure-caption">
 #
 # **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. Read the padded numbers in
-# rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. What is
-# then to the right of distance 0 is left over, and `tril` sets it to 0.
+# rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. `tril` sets
+# what is left over, to the right of distance 0, to 0.
 #
 # </div>
 
@@ -287,8 +284,7 @@ plots.diagrams.shift_steps()
 # **Exercise 3 · `relative_shift`** &nbsp; ★★☆ · 9 minutes · 3 points
 #
 # Turn a matrix with a column for each distance into one with a column for each key, with any number of axes in front.
-# Entry [i, j] of the result is row i's entry for the distance i + (s − t) − j, or 0 if that is negative. Do not call
-# `finished_shift`.
+# Do not call `finished_shift`.
 #
 # <details><summary>Hint 1: the four panels</summary>
 #
@@ -366,13 +362,10 @@ check(relative_scores)
 # %% [markdown]
 # ## The model is lesson 7's stack with a memory for each block
 #
-# `TransformerXLBlock(e, h)` is finished. It is [lesson 7's](../07_transformer_block/07_transformer_block.ipynb)
-# pre-norm block whose scores are those of exercise 4; it makes R, and learns $W_{k,R}$, u and v. Three more things
-# are new:
-#
-# - It is called with x and a memory, or None. Queries come from x, keys and values from both, the memory first.
-# - Its mask has t rows and s columns: query i sees the whole memory and the segment up to itself, j ≤ i + (s − t).
-# - The memory holds the block's inputs **before the norm**, and the block normalises them as it does its segment.
+# `TransformerXLBlock(e, h)` is finished: [lesson 7's](../07_transformer_block/07_transformer_block.ipynb) pre-norm block
+# with the scores of exercise 4. It makes R, and learns $W_{k,R}$, u and v. It is called with x and a memory, or None.
+# Query i sees the whole memory and the segment up to itself, j ≤ i + (s − t). The memory holds the block's inputs
+# **before the norm**; the block normalises them as it does its segment.
 
 # %% [markdown]
 # <div class="card">
@@ -380,9 +373,9 @@ check(relative_scores)
 # **Exercise 5 · `TransformerXL`** &nbsp; ★★★ · 9 minutes · 4 points
 #
 # Write the whole model. Its parts are `tokens`, an `nn.Embedding`; `blocks`, an `nn.ModuleList` of
-# `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Besides
-# the logits it returns a memory for each block, made by `finished_memory` (exercise 2) from the block's **input**.
-# With m = 0 the list still has a memory for each block, with no positions.
+# `TransformerXLBlock(e, h)`; `norm`, a `LayerNorm(e)`; `to_logits`, an `nn.Linear`. No positions are added. Each
+# block's new memory is made by `finished_memory` (exercise 2) from the block's **input**. With m = 0 the list still has
+# a memory for each block, with no positions.
 #
 # <details><summary>Hint 1: one block at a time</summary>
 #
@@ -432,9 +425,9 @@ check(TransformerXL)
 # %% [markdown]
 # ## The model reads the passkey from its memory
 #
-# One segment holds a **passkey** among random letters. The last has only letters, and at its end a question mark:
-# which passkey was it? A guess is right once in 16. Your model reads the passkey's segment, keeps a memory, and then
-# reads the question. The **baseline** is the same model, trained with m = 0, so only the memory differs.
+# Does the model use its memory? One segment holds a **passkey** among random letters. The last has only letters, and
+# at its end a question mark: which passkey was it? A guess is right once in 16. The **baseline** is the same model,
+# trained with m = 0, so only the memory differs.
 #
 # Two more models read a segment of letters **in between**, one with m = 8, one with m = 16. Both reach the passkey:
 # with m = 16 it is in memory, and with m = 8, as in the diagram, two blocks with t = m reach two segments back.
@@ -475,7 +468,7 @@ def trained_with(m, between=0, steps=100, kind=TransformerXL):
 baseline, model = trained_with(0), trained_with(8)
 apart = {m: trained_with(m, between=1) for m in (8, 16)}
 
-# %%
+# %% tags=["hide-input"]
 def report(what, model, memory, texts, passkeys):
     """How often the last segment, read with this memory, is answered by which passkey."""
     named = model(texts[:, -8:], memory)[0][:, -1].argmax(dim=-1)
@@ -499,23 +492,21 @@ with torch.no_grad():
 # <div class="figure-caption">
 #
 # **How to read it.** The share of 1,000 new texts; segments of 8. Four models, one training of 100 steps each.
-# *Emptied*: no memory before the question. *Exchanged*: each row gets the memory of the row before. *One in between*:
-# one segment of letters between passkey and question.
+# *Emptied*: no memory before the question. *Exchanged*: each row gets the memory of the row before.
 #
 # </div>
 #
 # **The answer comes from the memory and from nowhere else.** With another row's memory, the model names that row's
 # passkey; with none it can only guess.
 #
-# **Reach is not memory.** With a segment in between and m = 8, the model reaches the passkey, and only guesses it. With
-# m = 16 the passkey itself is still in memory, and the model names it. Of an older token, an output sees only what a
+# **Reach is not memory.** With a segment in between and m = 8, the passkey is within reach, and the model only guesses
+# it. With m = 16 the passkey itself is in memory, and the model names it. Of an older token, an output sees only what a
 # state in memory took from it. Why did no state take the passkey?
 
 # %% [markdown]
 # ## What crosses a border, and what does not?
 #
-# Two tests of [lesson 5](../05_masking/05_masking.ipynb) show it: the gradient, and a changed input. Apply both to
-# the model of the diagram.
+# Two tests of [lesson 5](../05_masking/05_masking.ipynb) show it: the gradient, and a changed input.
 
 # %% [markdown]
 # <div class="card">
@@ -578,10 +569,9 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i, column j; lines mark the borders of segments; weights are random. Left: how fast the sum of
-# output i's squared logits changes with the embedding of input j; hatched is exactly zero. Right, filled: another byte
-# at j changed output i; hatched: it did not. In the lower left corner the first three bytes are out of reach of the
-# last three outputs.
+# **How to read it.** Lines mark the borders of segments; weights are random. Left: how fast the sum of output i's
+# squared logits changes with the embedding of input j; hatched is exactly zero. Right, filled: another byte at j
+# changed output i; hatched: it did not. The lower left corner is out of reach.
 #
 # </div>
 
@@ -590,12 +580,11 @@ check.prediction("gradient_across", gradient_across)
 
 # %% [markdown]
 # **States cross the border, and the gradient does not.** How, then, has the model learned to find the passkey? Keys
-# and values of the memory are computed while the question is read, so their matrices get a gradient. The queries and
-# keys learn what to look for, $W_v$ what to take. That is enough where the passkey is in memory: there it is stored as
-# its embedding, a random vector, and only the reading is learned.
+# and values of the memory are computed while the question is read, so their matrices get a gradient. That is enough
+# where the passkey is in memory: there it is stored as its embedding, a random vector, and only the reading is learned.
 #
-# With a segment in between it is not enough, since the states of that segment would have to learn to take the passkey.
-# As a control, keep the gradient: the same model, the same training, and nothing is detached.
+# With a segment in between it is not enough: the states of that segment would have to learn to take the passkey. As a
+# control, train the same model in the same way, with nothing detached:
 
 # %%
 class KeepsGradient(FinishedXL):
@@ -618,25 +607,23 @@ for name, kind in {"detached": FinishedXL, "with gradient": KeepsGradient}.items
 
 # %% [markdown]
 # **Here, without a gradient across the border, nothing teaches a segment to keep what a later one needs.** With it, the
-# model names every passkey, in each of [three runs](../../site/further.md#lesson-15). The price is the graph of the
-# segments before, which Transformer-XL does not pay.
-#
-# What does a memory save in real text?
+# model names every passkey, in each of [three runs](../../site/further.md#lesson-15). What does the detached memory
+# still save in real text?
 
 # %% [markdown]
 # ## One pass gives each byte a context
 #
-# With a memory, no byte has to be read twice: read the text segment by segment and carry the memory along. Nothing in
-# the model depends on a length, so **the memory may be longer than it was in training**, or absent.
+# To measure it, read the text once, segment by segment, and carry the memory along. Nothing in the model depends on a
+# length, so **the memory may be longer than it was in training**, or absent.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `streaming_bits`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Return the bits per byte of a text (uint8) in one pass, as a Python number or a tensor of shape (). Bytes 1 to
-# length − 1 are predicted, each once, in segments of t (the last may be shorter), with a memory of m; each byte goes
-# through the model at most once. Put the model in evaluation mode, and restore its previous mode afterwards.
+# Return the bits per byte of a text (uint8), as a Python number or a tensor of shape (). Bytes 1 to length − 1 are
+# predicted, each once, in segments of t (the last may be shorter), with a memory of m; each byte goes through the model
+# at most once. Put the model in evaluation mode, and restore its previous mode afterwards.
 #
 # <details><summary>Hint 1: one segment</summary>
 #
@@ -679,8 +666,8 @@ check(streaming_bits)
 # %% [markdown]
 # ## In code, the memory saves a tenth of a bit per byte
 #
-# Two models have the same relative positions, begin with the same weights and read the same streams. The baseline
-# forgets at each border, m = 0. The other remembers the last segment, m = t.
+# Two models begin with the same weights and read the same streams. The baseline forgets at each border, m = 0. The
+# other remembers the last segment, m = t.
 
 # %%
 class Run:
@@ -744,9 +731,9 @@ for case, (model, m) in cases.items():
 check.prediction("memory_unpractised", memory_unpractised)
 
 # %% [markdown]
-# **At equal steps the memory saves 0.107 bits per byte,** on the first 12,000 held-out bytes, in one run of each. That
-# compares each model as it was trained, although a step with a memory takes more work. The model that was trained
-# without a memory gains 0.050 from one at evaluation.
+# **At equal steps the memory saves 0.107 bits per byte,** on the first 12,000 held-out bytes, in one run of each, with
+# each model evaluated as it was trained. A step with a memory takes more work. The model that was trained without one
+# gains 0.050 from it at evaluation.
 #
 # Which of the two harms does the memory repair? Split the bits by the position in the segment:
 
@@ -775,9 +762,8 @@ print(f"trained with 0, in overlapping windows: {overlapping / math.log(2):.3f} 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Means over the bytes predicted at these positions, on the same 12,000 bytes; lower is better.
-# Each group has other bytes, so compare lines within a group. One run of each model. Overlapping windows of 64 move by
-# 16, and the last 16 predictions of each count.
+# **How to read it.** Means over the bytes predicted at these positions; lower is better. Each group has other bytes, so
+# compare lines within a group. Overlapping windows of 64 move by 16, and the last 16 predictions of each count.
 #
 # </div>
 #
@@ -786,14 +772,14 @@ print(f"trained with 0, in overlapping windows: {overlapping / math.log(2):.3f} 
 # every byte four times. ([Lesson 9](../09_character_generator/09_character_generator.ipynb) gained little by overlap,
 # on another text; why was not tested.)
 #
-# **Trained with a memory, the model is better in every group of positions.** At 32 to 63 it gains 0.047 bits. In this
-# run it is 0.028 better there even with the memory switched off, but worse at 0 to 15.
+# **Trained with a memory, the model is better in every group of positions.** At 32 to 63 it gains 0.047 bits; in this
+# run, 0.028 of them remain with the memory switched off, while 0 to 15 become worse.
 #
-# On Wikipedia, after a longer training, a memory twice that of the training was the best of five, in one run
-# ([Measured further](../../site/further.md#lesson-15)).
+# On [Wikipedia](../../site/further.md#lesson-15), after a longer training, a memory twice that of the training was the
+# best of five, in one run.
 
 # %% [markdown]
-# ## A memory grows with the text, or loses something
+# ## A memory that drops nothing is a cache
 #
 # Does a memory have to drop anything at all? Make the segments one token long and keep everything:
 
@@ -808,30 +794,20 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # %% [markdown]
 # **With a memory of all that came before, the model computes token by token what it computes for the whole text at
 # once.** This is [lesson 12's](../12_gpt2/12_gpt2.ipynb) key–value cache, with inputs in place of keys and values. It
-# loses nothing, and grows with the text.
-#
-# **Attention sinks.** If the oldest entries of a cache are dropped, published models fall apart: their heads put much
-# weight on the first few tokens, whatever these are. If the first four stay, the models read on through millions of
-# tokens ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), sections 3 and 4.1).
-#
-# **A memory of fixed size.** In **linear attention** ([Katharopoulos et al., 2020](https://arxiv.org/abs/2006.16236))
-# the memory of a head is one matrix, to which each token adds the product of its key and its value, and one vector, the
-# sum of the keys, which normalises the weights. No border drops anything, but all tokens share the same few numbers.
+# loses nothing, and grows with the text. What should a memory keep that cannot grow?
 
 # %% [markdown]
 # ## What you can do now
 #
-# **How can a model use what stood before its window, without reading it again?** Each block keeps its newest inputs,
-# and the next segment looks back at them by their distance. Reading *It*, the model can look at the states of *cat*, as
-# far back as m.
+# **How can a model use what stood before its window?** Each block keeps its newest m inputs, and the next segment looks
+# back at them by their distance. Reading *It*, the model can look at the states of *cat*.
 #
 # - **The answer came from the memory.** With its own memory the model named every passkey; with another row's memory it
 #   named that row's.
-# - **States cross the border, and the gradient does not.** Scores use the distance between two tokens.
+# - **States cross the border, and the gradient does not.** A passkey one segment farther back was reached, and only
+#   guessed. Where the gradient crossed the border, the model learned to name it.
 # - **On code, a memory saved 0.107 bits per byte,** on the first 12,000 held-out bytes, in one short run of each.
 #   Without training for it, a memory repaired only the beginning of a segment.
-# - **It keeps m positions; beyond them, little may survive.** A passkey one segment farther back was reached, and only
-#   guessed. Where the gradient crossed the border, the model learned to name it.
 #
 # The bug of exercise 2 is the second one in
 # [issue 7 of Transformers-RL](https://github.com/dhruvramani/Transformers-RL/issues/7).
@@ -849,7 +825,6 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 #
 # - **[Dai et al., *Transformer-XL: attentive language models beyond a fixed-length context*,
 #   2019](https://arxiv.org/abs/1901.02860)**, sections 3.2 and 3.3; the shift is in appendix B.
-# - [Xiao et al., 2023](https://arxiv.org/abs/2309.17453), on sinks: figure 1 compares four ways.
 #
 # What does a state of fixed size forget, and what does a window? Lesson 16 measures it.
 #
