@@ -487,7 +487,8 @@ plt.show()
 # **Exercise 5 · `CausalSelfAttention`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
 # Write the middle of the layer, from q, k and v to the output. The mask hides the future and, if `real` is given, also
-# the padding, anywhere in a sentence. A position with nothing to see has weights of 0.
+# the padding, anywhere in a sentence. (PyTorch's `key_padding_mask` is True at padding instead.) A position with
+# nothing to see has weights of 0.
 #
 # Use `finished_masks.causal_mask` and `finished_masks.masked_softmax`, so that a mistake in exercise 2 or 4 does not
 # carry over, or any function of PyTorch, such as `F.scaled_dot_product_attention`.

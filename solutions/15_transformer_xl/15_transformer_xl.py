@@ -362,9 +362,9 @@ check(relative_scores)
 # %% [markdown]
 # ## The model is lesson 7's stack with a memory for each block
 #
-# `TransformerXLBlock(e, h)` is finished: [lesson 7's](../07_transformer_block/07_transformer_block.ipynb) pre-norm block
-# with the scores of exercise 4. It makes R, and learns $W_{k,R}$, u and v. It is called with x and a memory, or None.
-# Query i sees the whole memory and the segment up to itself, j ≤ i + (s − t). The memory holds the block's inputs
+# `TransformerXLBlock(e, h)` is finished: [lesson 7's](../07_transformer_block/07_transformer_block.ipynb) pre-norm
+# block with the scores of exercise 4. It makes R, and learns $W_{k,R}$, u and v. It is called with x and a memory, or
+# None. Query i sees the whole memory and the segment up to itself, j ≤ i + (s − t). The memory holds the block's inputs
 # **before the norm**; the block normalises them as it does its segment.
 
 # %% [markdown]
@@ -795,6 +795,12 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # **With a memory of all that came before, the model computes token by token what it computes for the whole text at
 # once.** This is [lesson 12's](../12_gpt2/12_gpt2.ipynb) key–value cache, with inputs in place of keys and values. It
 # loses nothing, and grows with the text. What should a memory keep that cannot grow?
+#
+# - **Attention sinks.** With the oldest entries dropped, published models fall apart: their heads put much weight on the
+#   first few tokens, whatever these are. If the first four stay, the models read on through millions of tokens ([Xiao
+#   et al., 2023](https://arxiv.org/abs/2309.17453), sections 3 and 4.1).
+# - **A memory of fixed size.** Linear attention adds the product of each key and its value to one matrix, which all
+#   tokens share. Lesson 16 builds it.
 
 # %% [markdown]
 # ## What you can do now
