@@ -16,14 +16,13 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | an instrument that measures gradients by depth, the feed-forward network, a layer norm that agrees with PyTorch's, the block in both of its orders, the stack, and a function that takes a block apart |
+# | **You will build** | a measure of gradients by depth, the feed-forward network, the layer norm, the block in both orders, the stack, and a tool that takes a block apart |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 120 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
-# | **It computes** | for seconds a cell, longer in the last trainings; you may stop the longer ones |
+# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
+# | **It computes** | for seconds a cell; the last trainings take longer, and you may stop them |
 #
-# Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads. The masked
-# multi-head attention of lessons 4 and 5 is ready to use as `SelfAttention`. Layers, blocks and positions are
-# counted from 0.
+# Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads. Layers, blocks
+# and positions are counted from 0. `SelfAttention` is the masked multi-head attention of lessons 4 and 5.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -45,9 +44,8 @@ torch.set_num_threads(1)    # these tensors are too small to split among threads
 # %% [markdown]
 # ## Fault 1: depth makes the positions equal
 #
-# Stack 24 self-attention layers, each with its own weights. Whatever is stacked is called a **block**; here it is
-# one attention layer. Send sequences of 16 random vectors through, and measure after every block how much the
-# positions differ:
+# Stack 24 self-attention layers, each with its own weights. (Whatever is stacked is called a **block**.) Send
+# sequences of 16 random vectors through, and measure after every block how much the positions differ:
 #
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
@@ -121,8 +119,7 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The input is at 0, the top of the stack at 24. The axis is logarithmic; the line levels off
-# because float32 resolves no smaller difference.
+# **How to read it.** The line levels off because float32 resolves no smaller difference.
 #
 # </div>
 #
@@ -138,11 +135,11 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 # %% [markdown]
 # ## In this tower the gradient fades, too
 #
-# A gradient needs a loss, and any would do. Ours is the mean squared distance from the sequence **backwards**. (The
-# tower is permutation equivariant and cannot learn that, but all we want is its gradients.)
+# A gradient needs a loss. Ours is the mean squared distance from the sequence **backwards**. (The tower cannot learn
+# that, but all we want is its gradients.)
 #
-# All weights and biases of a block are one long vector $\theta$. The length of the gradient with respect to it
-# tells how strongly the loss pulls on the block:
+# All weights and biases of a block are one long vector $\theta$. The length of its gradient tells how strongly the loss
+# pulls on the block:
 #
 # $$g \;=\; \left\lVert \frac{\partial L}{\partial \theta} \right\rVert
 # \;=\; \sqrt{\sum_{\text{parameters of the block}} \;\;
@@ -153,9 +150,8 @@ draw_by_depth({"": bare}, {"difference": "After three blocks all positions are e
 #
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Return $g$ for every block of a model. The loss is written for you. The parameters of the model may already hold
-# gradients in their `.grad`; such old gradients must not affect the result. You may clear or overwrite them. The
-# result is one tensor.
+# Return $g$ for every block of a model, in one tensor. The parameters may already hold gradients in their `.grad`.
+# These must not affect the result; you may clear or overwrite them.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
@@ -208,8 +204,8 @@ check(gradient_by_depth)
 #
 # **Prediction · `larger_weights`** &nbsp; 1 minute · no points
 #
-# In every block, make `to_values` and `unify` $\sqrt 3$ times as large. Their entries then have variance 1/e, and on
-# average they leave a vector as long as it is. What does this cure?
+# In every block, make `to_values` and `unify` $\sqrt 3$ times as large. On average they then leave a vector as long as
+# it is. What does this cure?
 #
 # - **A.** The fading gradient. The positions still become equal.
 # - **B.** The equal positions. The gradient still fades.
@@ -240,8 +236,7 @@ for name, tower in towers.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: from the input, at 0, to the top, at 24. Right: one value for each block; the gradient
-# comes from the right, where the loss is.
+# **How to read it.** The gradient comes from the right, where the loss is.
 #
 # </div>
 
@@ -250,10 +245,10 @@ check.prediction("larger_weights", larger_weights)
 
 # %% [markdown]
 # **Two different things go wrong.** Small weights make the gradient fade. Averaging makes the positions equal, at
-# either scale of the weights. ([Measured further](../../site/further.md#lesson-7) tells the two apart.)
+# either scale of the weights ([Measured further](../../site/further.md#lesson-7)).
 #
-# Too small weights make the gradient fade; too large ones make it explode. In the player below, vary the depth and the
-# *gain*, the width times the variance of a matrix's entries: a deep tower needs a gain close to 1.
+# Weights can be too large, too. In the player, vary the depth and the *gain*, the width times the variance of a
+# matrix's entries: a deep tower needs a gain close to 1.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -263,7 +258,8 @@ show_player("depth")
 # %% [markdown]
 # ## Cure 1: a shortcut adds to the input instead of replacing it
 #
-# With a shortcut, a layer's output is added to its input:
+# Larger weights do not stop the averaging, and queries and keys still get almost no gradient. One change cures both
+# faults: add a layer's output to its input.
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
@@ -290,18 +286,18 @@ draw_by_depth({"without shortcuts": bare, "with shortcuts": with_shortcuts},
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same plot again, both towers with PyTorch's initial weights.
+# **How to read it.** Both towers have PyTorch's initial weights.
 #
 # </div>
 #
-# **The positions still differ at the top, and the gradient is at least as strong at the bottom as at the top.**
+# **The positions still differ at the top, and the gradient is at least as strong at the bottom as at the top.** What
+# can such a tower not compute?
 #
 # ## Fault 2: attention only averages
 #
 # For given attention weights, attention is linear: it averages its values, and multiplies by a matrix. A simple task
 # shows what is missing: return the distance of each component from its mean over the positions. Train four
-# attention layers with shortcuts on it. The folded cell defines `train(model, target, steps)`, with
-# [Adam](../../site/glossary.md#adam) and fresh random sequences, and the plot.
+# attention layers with shortcuts on it, with [Adam](../../site/glossary.md#adam) and fresh random sequences.
 
 # %% tags=["hide-input"]
 def train(model, target, steps, rate=0.01):
@@ -356,7 +352,7 @@ print(f"loss of attention {loss:.2f}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each dot is one component at one position of a new sequence; right answers lie on the V.
+# **How to read it.** Each dot is one component at one position of a new sequence.
 #
 # </div>
 #
@@ -367,7 +363,7 @@ print(f"loss of attention {loss:.2f}")
 #
 # The missing piece is the **[feed-forward
 # network](../../site/glossary.md#feed-forward-network)**: two linear layers with a ReLU between them, applied to
-# **every position by itself**, with the same weights at every position:
+# **every position by itself**, with the same weights:
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 .$$
 #
@@ -420,8 +416,7 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# The same plot again, for your network alone, and on top of four attention layers that start from the same weights as
-# before. All layers are trained:
+# The same task, for your network alone and on top of the four attention layers. All layers are trained:
 
 # %% mystnb={"image": {"alt": "Two panels, the same plot as before. Left, one network: the dots scatter around the V in a broad band. Right, attention and one network: the dots lie on the V, closely."}}
 models = {}
@@ -437,9 +432,9 @@ draw_answers({"The network alone scatters": models["one network"],
 #
 # ## Fault 3: with shortcuts, the vectors grow
 #
-# Every layer now adds something to its input; how fast the sum grows depends on the weights. Alternate attention
-# and networks, each with a shortcut, in two towers: one with PyTorch's initial weights, one with all matrices twice
-# as large. (That is a gain of 4/3. [He et al. (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks with 2.)
+# Every layer now adds something to its input. Alternate attention and networks, each with a shortcut, in two towers:
+# one with PyTorch's initial weights, one with all matrices twice as large. (That is a gain of 4/3. [He et al.
+# (2015)](https://arxiv.org/abs/1502.01852) start ReLU networks with 2.)
 
 # %% mystnb={"image": {"alt": "Two panels against blocks passed, on logarithmic axes, each with a curve for PyTorch's weights and one for matrices twice as large. Left, the size of the vectors: with PyTorch's weights it rises from 1 to about 4; with matrices twice as large it rises along a nearly straight line to more than one hundred million. Right, the difference between positions: with PyTorch's weights it ends near a half; with matrices twice as large it falls below one thousandth."}}
 @torch.no_grad()
@@ -461,12 +456,12 @@ draw_by_depth(towers, {"size": "The vectors grow",
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Size is the root of the mean square of the components, from the input, at 0, to the top, at 24.
+# **How to read it.** Size is the root of the mean square of the components.
 #
 # </div>
 #
-# **Double the matrices and the vectors explode**, to more than 10⁸ after 24 blocks. The positions become nearly
-# equal again, too.
+# **Double the matrices and the vectors explode**, to more than 10⁸ after 24 blocks, and the positions become nearly
+# equal again. With PyTorch's weights the vectors grow only fourfold.
 #
 # ## Cure 3: every layer reads vectors of one size
 #
@@ -477,9 +472,8 @@ draw_by_depth(towers, {"size": "The vectors grow",
 # $$\mu = \frac1e \sum_{a=1}^{e} v_a, \qquad \sigma^2 = \frac1e \sum_{a=1}^{e} (v_a - \mu)^2,
 # \qquad \operatorname{norm}(v)_a \;=\; \frac{v_a - \mu}{\sqrt{\sigma^2 + \epsilon}}\; \gamma_a + b_a .$$
 #
-# The small $\epsilon$ keeps a vector of equal components, whose variance is 0, from becoming 0/0. The factors
-# $\gamma$ and the offsets $b$, one of each for every component, are learned. PyTorch calls them `weight` and
-# `bias`.
+# The small $\epsilon$ keeps a vector of equal components from becoming 0/0. The factors $\gamma$ and the offsets $b$
+# (PyTorch's `weight` and `bias`) are learned, one of each for every component.
 
 # %% [markdown]
 # <div class="card">
@@ -488,7 +482,7 @@ draw_by_depth(towers, {"size": "The vectors grow",
 #
 # The code below runs, and models can be trained with it. Yet it differs from the formula in **two** places. Fix both,
 # in `forward`. Each fix earns points on its own. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,
-# `F.layer_norm`): you will compare your norm with PyTorch's.
+# `F.layer_norm`).
 #
 # <details><summary>Hint 1: line by line</summary>
 #
@@ -555,7 +549,7 @@ for name, sample in samples.items():
 #
 # </details>
 #
-# The plot of fault 3 again, with matrices twice as large. Now every layer reads normalised vectors:
+# Fault 3 again, with matrices twice as large. Now every layer reads normalised vectors:
 
 # %% mystnb={"image": {"alt": "Two panels against the number of blocks passed, 0 to 24, on logarithmic axes, each with a curve without norms and one with them, all matrices twice as large. Left, the size of the vectors: without norms it rises to more than one hundred million, with norms to about 7. Right, the difference between positions: without norms it falls below one thousandth, with norms it stays above a third."}}
 def normed_pair():
@@ -575,17 +569,16 @@ draw_by_depth({"without norms": towers["matrices twice as large"], "with norms":
 #
 # ## A block is two layers, each with a shortcut and a norm
 #
-# The layers are attention and a feed-forward network. There are two conventions for where the norms go.
+# Where do the norms go? There are two conventions.
 
-# %%
+# %% tags=["hide-input"]
 plots.diagrams.block_norms()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom. The thick line is the residual connection; the layers branch off it and
-# add their outputs back. Left: the norms are on the line itself. Right: the norms are in the branches, and one more
-# norm follows the last block of a stack.
+# **How to read it.** From top to bottom. The thick line is the residual connection. Left: the norms are on it. Right:
+# they are in the branches, and one more follows the last block.
 #
 # </div>
 
@@ -603,9 +596,9 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
 # With pre-norm, the vectors on the line, the **residual stream**, may grow, but every layer reads a normalised
-# copy. A deep post-norm stack needs a **[warm-up](../../site/glossary.md#warm-up)**: a **[learning
-# rate](../../site/glossary.md#learning-rate)** (the factor in front of the gradient) that starts near 0 ([Xiong et
-# al., 2020](https://arxiv.org/abs/2002.04745)).
+# copy. With post-norm no term of the sum passes a block unchanged, and a deep stack needs a
+# **[warm-up](../../site/glossary.md#warm-up)**: a **[learning rate](../../site/glossary.md#learning-rate)** (the factor
+# in front of the gradient) that starts near 0 ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)).
 #
 # **[Dropout](../../site/glossary.md#dropout)** ([Vaswani et al.](https://arxiv.org/abs/1706.03762), section 5.4)
 # guards against overfitting. In training, each component of a layer's output is zeroed with probability p, and the
@@ -617,12 +610,11 @@ plots.diagrams.block_norms()
 # **Exercise 4 · `TransformerBlock`** &nbsp; ★★☆ · 15 minutes · 6 points
 #
 # Write the block in both orders. Its pieces are finished: `SelfAttention(e, h)`, called as `attention(x, mask)`,
-# `FinishedNorm(e)` and `FinishedFeedForward(e)`. Store them under the names in the docstring. Do not use whole
-# blocks, neither `FinishedBlock` nor PyTorch's `nn.TransformerEncoderLayer`.
+# `FinishedNorm(e)` and `FinishedFeedForward(e)`. Do not use whole blocks, neither `FinishedBlock` nor PyTorch's
+# `nn.TransformerEncoderLayer`.
 #
-# Pass the mask on to the attention, as in lesson 5, even if it is None. In training, dropout applies once to the
-# output of each layer, before it is added, and what is kept is scaled as in `nn.Dropout`. A dropout of 0 or 1 is
-# allowed: with 1, all outputs of the layers are dropped. After `.eval()` nothing is dropped.
+# Pass the mask on to the attention, even if it is None. Dropout, scaled as in `nn.Dropout`, applies once to the output
+# of each layer. A dropout of 0 or 1 is allowed.
 #
 # <details><summary>Hint 1: four lines</summary>
 #
@@ -683,8 +675,7 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# The folded cell compares your block with PyTorch's `nn.TransformerEncoderLayer` in both orders, with the same
-# weights.
+# The folded cell compares your block with PyTorch's, with the same weights.
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -713,9 +704,8 @@ for pre_norm in (False, True):
 # %% [markdown]
 # ## By hand: a block adds to each vector twice
 #
-# The three words of the earlier lessons go through a pre-norm block with two heads of width 2. To keep the arithmetic
-# short, `unify`, `widen` and `narrow` change no number, so the network is just a ReLU. Fill in the three missing
-# numbers by hand.
+# The three words of the earlier lessons go through a pre-norm block with two heads of width 2. Here `unify`, `widen`
+# and `narrow` change no number, so the network is just a ReLU. Fill in the three missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -743,12 +733,12 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From left to right, then down. Each grid has the vectors of the three words after one step. The
-# last grid, *y*, is the sum of two others: *x* + attention, and ReLU.
+# **How to read it.** From left to right, then down: the vectors of the three words after each step. The last grid, *y*,
+# is the sum of two others: *x* + attention, and ReLU.
 #
 # </div>
 #
-# The next cell prints them, and compares *y* with the output of PyTorch's block.
+# The next cell prints the numbers, and compares *y* with the output of PyTorch's block.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
@@ -759,23 +749,21 @@ print("as PyTorch's block computes it:", torch.allclose(theirs, halfway + added,
 # %% [markdown]
 # ## A stack of blocks is a transformer
 #
-# A **transformer** is any architecture for a set of connected units (the words of a sentence, the patches of an
-# image) in which the units interact **only through attention** (after [Bloem,
-# 2019](https://peterbloem.nl/blog/transformers)). Everything else in it treats each unit by itself.
+# A **transformer** is any architecture for a set of connected units, such as words or patches of an image, in which the
+# units interact **only through attention** (after [Bloem, 2019](https://peterbloem.nl/blog/transformers)).
 #
-# Two things can go wrong in a stack. Each block should have **weights of its own**. In Python, `[block] * 24` is a
-# list that holds one block 24 times: the model runs, with a twenty-fourth of the parameters. And with pre-norm, the
-# stack needs **one more norm at the end**. Without it, the layer after the stack would read vectors that have never
-# been normalised.
+# Two things can go wrong in a stack. Each block should have **weights of its own**: `[block] * 24` holds one block 24
+# times, and the model runs, with a twenty-fourth of the parameters. And with pre-norm, the stack needs **one more norm
+# at the end**. Without it, the layer after the stack would read vectors that have never been normalised.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `Transformer`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. Each
-# has weights of its own, which may start from the same numbers. All blocks get the same mask. With post-norm there is
-# no final norm, and no parameter for one.
+# Stack `depth` blocks of the class `FinishedBlock`, which takes the same arguments as your `TransformerBlock`. Their
+# weights may start from the same numbers. All blocks get the same mask. With post-norm there is no final norm, and no
+# parameter for one.
 #
 # <details><summary>Hint 1: a list that PyTorch can see</summary>
 #
@@ -833,9 +821,10 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 # %% [markdown]
 # ## One sentence: the word before, then what *it* may stand for
 #
-# The sentence of the earlier lessons, in a published stack of six blocks, here counted from 1:
+# What is a stack for? A later block reads vectors that the earlier ones have written. The sentence of the earlier
+# lessons, in a published stack of six blocks, here counted from 1:
 
-# %% mystnb={"image": {"alt": "Two maps of weights for the twelve words of a sentence. In block 1 every word but the first gives all its weight to the word before it. In block 4 most words give much weight to the first word; reach and it look at boat and bank, was and too look at muddy."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of weights for the twelve words of a sentence. In block 1 every word but the first gives all its weight to the word before it. In block 4 most words give much weight to the first word; reach and it look at boat and bank, was and too look at muddy."}}
 from helpers.data.sentence import WORDS, block_weights
 
 weights = torch.stack([block_weights(1)[2], block_weights(4)[1]])
@@ -848,38 +837,36 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 # <div class="figure-caption">
 #
 # **How to read it.** *The boat could not reach the bank because it was too muddy*, in MiniLM, which reads in both
-# directions. Two of its 72 heads, chosen by eye. Block 4 leaves much weight on the first word.
+# directions. Two of its 72 heads, chosen by eye.
 #
 # </div>
 #
-# The head of block 1 looks at the word before, as in lessons 5 and 6. The head of block 4 reads vectors that three
-# blocks have written. There, *it* looks at the two nouns that it could stand for, and a little more at *bank*.
+# The head of block 1 looks at the word before. In the head of block 4, *it* looks at the two nouns that it could stand
+# for, and a little more at *bank*.
 
 # %% [markdown]
 # ## A piece is worth what is lost without it
 #
-# What is lost without a piece? Take it away, train what is left from the start, and measure: this is an **ablation**.
-# You design the tool, try it on a tower before training, and then use it on your language model.
+# Take a piece away, train what is left from the start, and measure: this is an **ablation**. Try your tool on an
+# untrained tower, then use it on your language model.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `ablated`** &nbsp; ★★★ · 18 minutes · 6 points
 #
-# Return the given block without one piece. What you return is called like the block, with x alone or with x and a
-# mask; it may be a function or a module, and there are several good designs.
+# Return the given block without one piece, as a function or a module.
 #
 # | `piece` | what changes |
 # |---|---|
 # | `"attention"` | the output of the attention is replaced by zeros |
 # | `"network"` | the output of the feed-forward network is replaced by zeros |
-# | `"shortcuts"` | nothing is added to x: both sums are the layer's output alone |
+# | `"shortcuts"` | both sums are the layer's output alone |
 # | `"norms"` | both norms pass their input on unchanged |
 #
-# All else stays as in exercise 4, in the block's own order, `block.pre_norm`: post-norm without attention still
-# applies both norms. Leave the given block unchanged: it will be used again. The remaining pieces are the block's
-# own: gradients reach them, and when their weights change later, the result does, too. The block comes without
-# dropout.
+# All else stays, in the block's own order: post-norm without attention still applies both norms. Leave the given block
+# unchanged. The remaining pieces are the block's own: gradients reach them, and when their weights change later, the
+# result does, too. The block comes without dropout.
 #
 # <details><summary>Hint 1: the four lines, again</summary>
 #
@@ -981,7 +968,7 @@ print(f"without shortcuts: size at the top {top:.2f}, "
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The plot of fault 3 again, for post-norm blocks: all matrices twice as large, before training.
+# **How to read it.** Post-norm blocks, all matrices twice as large, before training.
 #
 # </div>
 
@@ -994,7 +981,7 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # block makes them alike, too, only later; pre-norm, with matrices as large, kept them apart (cure 3).
 #
 # **With matrices as large as these, norms cannot replace shortcuts, nor shortcuts norms.** Without norms the vectors
-# explode (fault 3).
+# explode (fault 3). But what is each piece worth after training?
 
 # %% [markdown]
 # ## Your model so far
@@ -1015,14 +1002,12 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One row for each model; farther left is better. A point is your model, ticks are three runs of
-# ours. The rows below the top had three times as many steps. [Lesson
-# 1](../01_dot_product_attention/01_dot_product_attention.ipynb) explains the dashed lines.
+# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The rows below the
+# top had three times as many steps.
 #
 # </div>
 #
-# Now train the stack again without each piece, taken out of all three blocks with your own tool (and, of the norms, the
-# stack's last one, too):
+# Now train it again without each piece, taken out of all three blocks (without norms, the stack's last one goes, too):
 
 # %%
 class Ablated(nn.Module):
@@ -1058,19 +1043,17 @@ for piece, bits in lost.items():
 #
 # </div>
 #
-# **Without shortcuts, three blocks do worse than without attention**: their score is that of *order 0*, the best that a
-# model can do if it predicts the same at every position. They do not even use the byte at their own position. **Without
+# **Without shortcuts, three blocks do worse than without attention**: their score is that of *order 0*, the best for a
+# model that predicts the same at every position. They do not even use the byte at their own position. **Without
 # attention, they see only the last byte**, and reach order 1. Without the network they lose a third of a bit. **Without
 # norms they lose less than a tenth**, and the four recorded blocks nothing: fault 3 needed 24 blocks and matrices twice
 # as large.
 #
-# In a single block it is the other way round: norms are worth half a bit, and shortcuts make no clear difference
-# ([Measured further](../../site/further.md#lesson-7)). **What a piece is worth depends on the model around it.**
+# **What a piece is worth depends on the model around it.** In a single block, norms are worth half a bit, and shortcuts
+# make no clear difference ([Measured further](../../site/further.md#lesson-7); why, we have not measured).
 
 # %% [markdown]
 # ## What you can do now
-#
-# **What is each piece of the block for, and what is it worth in a trained model?**
 #
 # | piece | what it is for | a stack that is trained without it |
 # |---|---|---|
@@ -1092,8 +1075,7 @@ for piece, bits in lost.items():
 #
 # **Further reading**
 #
-# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**: sections 3.1, 3.3 and
-#   5.4 for the block, section 4 and table 1 for the comparison with recurrence and convolution.
-# - [Xiong et al., *On layer normalization in the transformer architecture*, 2020](https://arxiv.org/abs/2002.04745)
+# - **[Vaswani et al., *Attention is all you need*, 2017](https://arxiv.org/abs/1706.03762)**, section 4: attention
+#   compared with recurrence and convolution.
 #
 # **Next:** [lesson 8, *A classifier*](../08_classifier/08_classifier.ipynb)

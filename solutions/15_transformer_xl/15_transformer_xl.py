@@ -796,9 +796,9 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # once.** This is [lesson 12's](../12_gpt2/12_gpt2.ipynb) key–value cache, with inputs in place of keys and values. It
 # loses nothing, and grows with the text. What should a memory keep that cannot grow?
 #
-# - **Attention sinks.** With the oldest entries dropped, published models fall apart: their heads put much weight on the
-#   first few tokens, whatever these are. If the first four stay, the models read on through millions of tokens ([Xiao
-#   et al., 2023](https://arxiv.org/abs/2309.17453), sections 3 and 4.1).
+# - **Attention sinks.** With the oldest entries dropped, published models fall apart: their heads put much weight on
+#   the first few tokens, whatever these are. If the first four stay, the models read on through millions of tokens
+#   ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), sections 3 and 4.1).
 # - **A memory of fixed size.** Linear attention adds the product of each key and its value to one matrix, which all
 #   tokens share. Lesson 16 builds it.
 
