@@ -181,10 +181,10 @@ print(f"loss: {losses[0]:.2f} at the start, {losses[-1]:.2f} after {len(losses)}
 check.prediction("loss_without_mask", loss_without_mask)
 
 # %% [markdown]
-# **The model does not predict; it copies.** The target at position $i$ *is* the input at position $i + 1$, and
+# **The model does not predict; it copies.** At every position but the last, the target *is* the next input, and
 # attention lets position $i$ look there. When this model *writes*, that input does not exist yet. Training raises no
-# error, and every shape is right. **The only symptom is a loss that is too good.** How do you
-# keep a position from looking there?
+# error, and every shape is right. **In training, the only symptom is a loss that is too good.**
+# How do you keep a position from looking there?
 
 # %% [markdown]
 # ## No position may look ahead
@@ -249,8 +249,8 @@ for name, weights in [("after", after), ("before", before)]:
     print(f"{name:>6}: {rounded}, sum {weights.sum().item():.3f}")
 
 # %% [markdown]
-# Masked after the softmax, the hidden score has already taken two thirds of the weight, and the other two weights still
-# *depend* on it. Masked before, it has no effect at all. For four positions:
+# Masked after the softmax, the hidden score has already taken two thirds of the weight. If it rises, the other two
+# weights shrink, so they still *depend* on it. Masked before, it has no effect at all. For four positions:
 
 # %%
 plots.diagrams.mask_flow()
@@ -443,7 +443,7 @@ check(masked_softmax)
 # %% [markdown]
 # Could you mask after the softmax and divide each row by its sum? Not if a hidden score is far above the visible ones:
 # then the visible weights all round to 0, and you divide 0 by 0. ([Measured further](../../site/further.md#lesson-5)
-# shows a batch under both masks, and a repair of the NaN that comes too late.)
+# shows a batch under both masks.)
 
 # %% [markdown]
 # ## Under the mask, the words before *bank* lose it
@@ -613,8 +613,8 @@ for name, model in (("causal", causal), ("every position sees all", seeing)):
 # $$\text{leak}_{ij} \;=\; \max \left| \frac{\partial\, y_{ia}}{\partial\, x_{ja'}} \right| ,$$
 #
 # over all sequences of the batch and all components $a$ and $a'$. If every path from a later input is cut, all entries
-# above the diagonal are **exactly** zero. Differentiating the sum of the output's components is not enough: their
-# slopes may cancel.
+# above the diagonal are **exactly** zero. Differentiating the sum of the output's components is not enough: if one
+# rises with $x_j$ and another falls, their slopes may cancel.
 
 # %% [markdown]
 # <div class="card">

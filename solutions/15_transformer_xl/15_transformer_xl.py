@@ -77,7 +77,7 @@ plots.diagrams.segment_memory()
 #
 # </div>
 #
-# Three things are open: how the text is laid out, what is kept, and how positions are counted across a border.
+# Three things are to be built: the layout of the text, the memory, and positions that count across a border.
 
 # %% [markdown]
 # ## In streams, each segment follows the one before it
@@ -273,8 +273,8 @@ plots.diagrams.shift_steps()
 # <div class="figure-caption">
 #
 # **How to read it.** "1:2" is the score of query 1 at distance 2; here t = 3 and s = 4. Read the padded numbers in
-# rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. `tril` sets
-# what is left over, to the right of distance 0, to 0.
+# rows of t, drop the first row, and read the rest in rows of s: every row has moved left by its own amount. What
+# is then to the right of distance 0 is left over; `tril` clears it.
 #
 # </div>
 
@@ -426,8 +426,9 @@ check(TransformerXL)
 # ## The model reads the passkey from its memory
 #
 # Does the model use its memory? One segment holds a **passkey** among random letters. The last has only letters, and
-# at its end a question mark: which passkey was it? A guess is right once in 16. The **baseline** is the same model,
-# trained with m = 0, so only the memory differs.
+# at its end a question mark: which passkey was it? A guess is right once in 16. Your model reads the
+# passkey's segment, t = 8, with a memory of m = 8, and then the question. The **baseline** is the same model, trained
+# with m = 0, so only the memory differs.
 #
 # Two more models read a segment of letters **in between**, one with m = 8, one with m = 16. Both reach the passkey:
 # with m = 16 it is in memory, and with m = 8, as in the diagram, two blocks with t = m reach two segments back.
@@ -571,7 +572,8 @@ print("another byte at input 3 changes the last output:", changes[-1, 3].item())
 #
 # **How to read it.** Lines mark the borders of segments; weights are random. Left: how fast the sum of output i's
 # squared logits changes with the embedding of input j; hatched is exactly zero. Right, filled: another byte at j
-# changed output i; hatched: it did not. The lower left corner is out of reach.
+# changed output i; hatched: it did not. The first three bytes are out of reach of the last three
+# outputs.
 #
 # </div>
 
@@ -584,7 +586,7 @@ check.prediction("gradient_across", gradient_across)
 # where the passkey is in memory: there it is stored as its embedding, a random vector, and only the reading is learned.
 #
 # With a segment in between it is not enough: the states of that segment would have to learn to take the passkey. As a
-# control, train the same model in the same way, with nothing detached:
+# control, train the model again for 200 steps, once as before and once with nothing detached:
 
 # %%
 class KeepsGradient(FinishedXL):
@@ -607,8 +609,9 @@ for name, kind in {"detached": FinishedXL, "with gradient": KeepsGradient}.items
 
 # %% [markdown]
 # **Here, without a gradient across the border, nothing teaches a segment to keep what a later one needs.** With it, the
-# model names every passkey, in each of [three runs](../../site/further.md#lesson-15). What does the detached memory
-# still save in real text?
+# model names every passkey, in each of [three runs](../../site/further.md#lesson-15). The price is the graph of the
+# segments before. In the passkey task only the last output has a loss; in real text every byte has one. What does the
+# detached memory save there?
 
 # %% [markdown]
 # ## One pass gives each byte a context
@@ -772,8 +775,8 @@ print(f"trained with 0, in overlapping windows: {overlapping / math.log(2):.3f} 
 # every byte four times. ([Lesson 9](../09_character_generator/09_character_generator.ipynb) gained little by overlap,
 # on another text; why was not tested.)
 #
-# **Trained with a memory, the model is better in every group of positions.** At 32 to 63 it gains 0.047 bits; in this
-# run, 0.028 of them remain with the memory switched off, while 0 to 15 become worse.
+# **Trained with a memory, the model is better in every group of positions.** At 32 to 63 it gains 0.047 bits.
+# With its memory switched off it is still 0.028 better there in this run, but worse at 0 to 15.
 #
 # On [Wikipedia](../../site/further.md#lesson-15), after a longer training, a memory twice that of the training was the
 # best of five, in one run.
@@ -796,9 +799,9 @@ print(f"largest difference between the logits: {(at_once - one_by_one).abs().max
 # once.** This is [lesson 12's](../12_gpt2/12_gpt2.ipynb) key–value cache, with inputs in place of keys and values. It
 # loses nothing, and grows with the text. What should a memory keep that cannot grow?
 #
-# - **Attention sinks.** With the oldest entries dropped, published models fall apart: their heads put much weight on
-#   the first few tokens, whatever these are. If the first four stay, the models read on through millions of tokens
-#   ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), sections 3 and 4.1).
+# - **Attention sinks.** With the oldest entries dropped, published models that were not trained so fall apart: their
+#   heads put much weight on the first few tokens, whatever these are. If the first four stay, the models read on
+#   through millions of tokens ([Xiao et al., 2023](https://arxiv.org/abs/2309.17453), sections 3 and 4.1).
 # - **A memory of fixed size.** Linear attention adds the product of each key and its value to one matrix, which all
 #   tokens share. Lesson 16 builds it.
 

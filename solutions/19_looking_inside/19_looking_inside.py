@@ -126,8 +126,8 @@ plt.show()
 #
 # **Exercise 1 · `pattern_scores`** &nbsp; ★☆☆ · 6 minutes · 3 points
 #
-# Return both scores of each head of one layer. All positions but the first have a previous token. Only the tokens after
-# position p can be predicted, so positions p to 2p − 2 count for the induction score.
+# Return both scores of each head of one layer. All positions but the first have a previous token. The token at p
+# cannot be predicted; the tokens after it can, from positions p to 2p − 2. These count for the induction score.
 #
 # <details><summary>Hint 1: which diagonal</summary>
 #
@@ -461,7 +461,8 @@ check.prediction("patch_place", patch_place)
 # **The hypothesis holds at both of its positions.** At position 11, that of B, two heads of layer 0 bring back a half
 # and a third of what was lost: the two with the highest previous-token scores. At every other position layer 0 brings
 # back next to nothing, even at the token that was replaced. At position 34, each head of layer 1 delivers a part of the
-# answer. These parts add up to more than 1 because the last norm [is not linear](../../site/further.md#lesson-19).
+# answer. These parts add up to more than 1 because the last norm is not linear: [with its σ held
+# fixed](../../site/further.md#lesson-19) they add up to 1.00.
 #
 # If several heads do the same work, one can restore the answer though none is needed. The player shows another run of
 # this training, and switches off with zeros.
@@ -483,10 +484,10 @@ show_player("patch")
 #
 # **Exercise 4 · `path_patched`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
-# Return what a layer adds when one of its inputs reads `other` and the other two read x. The hidden state itself is not
-# added. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and `gathered(weights,
-# for_values)`, which returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z to (b, t, e), for
-# `layer.unify`.
+# Return what a layer adds when the input named by `role` reads `other` and the remaining two read x. The hidden state
+# itself is not added. The layer has `weights(for_queries, for_keys)`, which returns (b, h, t, t), and
+# `gathered(weights, for_values)`, which returns z, (b, h, t, d). Both norm what they are given. `merge_heads` brings z
+# to (b, t, e), for `layer.unify`.
 #
 # <details><summary>Hint 1: three variables</summary>
 #
@@ -519,8 +520,8 @@ def path_patched(layer, x, other, role):
 check(path_patched)
 
 # %% [markdown]
-# What is *needed*? Let one role read a hidden state with the means of layer 0's outputs. What is *sufficient*? In a
-# corrupted text, with another token in place of A or of B, let one role read the clean hidden state.
+# What is *needed*? Let one role read a hidden state in which layer 0's outputs are replaced by their means. What is
+# *sufficient*? In a corrupted text, with another token in place of A or of B, let one role read the clean hidden state.
 
 # %%
 def after_layer_0(model, ids):
@@ -583,7 +584,7 @@ for seed in range(1, 5):
           f"{keys:>20.2f} {values:>16.2f}")
 
 # %% [markdown]
-# **All five models agree.** In each, 86 % to 92 % of the tokens are right without the head of the clearest map.
+# **All five models agree.** Without the head of its clearest map, each still has 86 % to 92 % of the tokens right.
 #
 # ## The weights point to the same two heads
 #
@@ -657,9 +658,10 @@ print(f"random matrices: {torch.stack(draws).mean():.3f}")
 # ## In a small GPT-2, what is replaced decides which head is found
 #
 # Does the first text work the same way? The pocket GPT-2 has four blocks of six heads. Without its previous-token head,
-# head 1 of block 0, copying fails, as [lesson 12](../12_gpt2/12_gpt2.ipynb) found. Replace the same two tokens as in
-# the small model: the answer, `line`, by `name`, and the token before it, `(`, by 100 random ones. The measure is the
-# **logit difference** of `line` and `name`. `patch_every_head` patches each head at all positions.
+# head 1 of block 0, copying fails, as [lesson 12](../12_gpt2/12_gpt2.ipynb) found. As in the small model, replace one
+# token at a time: in one test the answer, `line`, by `name`; in another the `(` before it, by each of 100 random
+# tokens. The measure is the **logit difference** of `line` and `name`. `patch_every_head` patches each head at all
+# positions.
 
 # %%
 replaced = {"line": others, "(": ids.repeat(100, 1)}
@@ -904,8 +906,8 @@ for at, name in ((3, "first"), (16, "second")):
 
 # %% [markdown]
 # **At the first `(` one feature makes the model expect `self`.** Without it `self` all but vanishes; without any one
-# of the others, it stays likely. At the second `(` it decides little, so `line` does not rest on it. What the feature
-# stands for is still open: other features may announce the same.
+# of the others, it stays likely. At the second `(` `line` falls no further than without the strongest of the
+# others: no single feature decides there. What the feature stands for is still open.
 #
 # ## What you can do now
 #
