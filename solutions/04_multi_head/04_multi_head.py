@@ -327,7 +327,8 @@ models = {"one fixed row": (FixedRows, 1), "three fixed rows": (FixedRows, 3),
 trained, lower = {}, {}
 for name, (attention, h) in models.items():
     trained[name] = [train(attention, h, seed) for seed in range(1, 11)]
-    lower[name] = [100 * min(right["giver"], right["receiver"]) for _, right in trained[name]]
+    lower[name] = [100 * min(right["giver"], right["receiver"])
+                   for _, right in trained[name]]
 label = "right answers for giver or receiver, the lower of the two, %"
 plots.runs({"": lower}, label, {"a guess": 100 / 16}, dots=True)
 plt.show()
@@ -354,7 +355,8 @@ for name, h, run in (("one head", 1, 4), ("three heads", 3, 2)):
     reader, _ = trained[name][run - 1]
     for sentence in ("mary gave roses to susan", "susan gave roses to mary"):
         for row in rows_of_gave(reader, h, sentence):
-            print(f"{name}:", *(f"{word} {w:.2f}  " for word, w in zip(sentence.split(), row)))
+            words = zip(sentence.split(), row)
+            print(f"{name}:", *(f"{word} {w:.2f}  " for word, w in words))
 
 # %% [markdown]
 # One head gives *susan* the larger weight, first or last. So both sums hold about the same amounts of each name. They

@@ -344,7 +344,7 @@ check(shift_matrix)
 def two_back(letters):
     """letters: (t,), integers from 0 to 7. Returns (t,): the letter two positions back."""
     encodings = sinusoidal_encoding(len(letters), 32, device())    # (t, e)
-    queries = encodings @ shift_matrix(2, 32, device()).T          # row i is PE(i − 2); W_q = M.T
+    queries = encodings @ shift_matrix(2, 32, device()).T     # row i is PE(i − 2); W_q = M.T
     weights = torch.softmax(8 * queries @ encodings.T, dim=-1)     # (t, t); 8 makes it sharp
     return (weights @ F.one_hot(letters, 8).float()).argmax(dim=-1)
 

@@ -129,8 +129,10 @@ english, _, _, mine = lists[3]
 print(f"reads:  {english}\nwrites: {mine}\n\nthe first four lists of five, in digits:")
 for _, right, written, _ in lists[:4]:
     print(f"   {', '.join(right):<24} becomes   {', '.join(written)}")
-first, last = (sum(written[k] == right[k] for _, right, written, _ in lists) for k in (0, -1))
-print(f"in {len(lists)} such lists, the first number is right in {first}, the last in {last}")
+first, last = (sum(written[k] == right[k] for _, right, written, _ in lists)
+               for k in (0, -1))
+print(f"in {len(lists)} such lists, the first number is right in {first}, "
+      f"the last in {last}")
 
 # %% [markdown]
 # A list counts if all of its words are right: **exact match**.
@@ -160,7 +162,7 @@ show_shares({"one vector, 64": with_vector})
 # %% tags=["hide-input"]
 @torch.no_grad()
 def moves(model, count=5, size=0.01):
-    """How far c moves, as a multiple of the change of one word, at three places of a list."""
+    """How far c moves, as a multiple of one word's change, at three places of a list."""
     torch.manual_seed(0)
     found = []
     for english, _ in tests[count]:
@@ -483,7 +485,8 @@ wide = translator(256, one_vector=True)
 averaging = translator(64, decoder=MeanDecoder)
 attentive = translator(64, decoder=AttentiveDecoder)
 found = {"one vector, 64": with_vector}
-for name, model in {"one vector, 256": wide, "mean": averaging, "attention": attentive}.items():
+models = {"one vector, 256": wide, "mean": averaging, "attention": attentive}
+for name, model in models.items():
     train(model)
     found[name] = [exact(model, count) for count in range(1, 10)]
 show_shares(found)

@@ -216,7 +216,7 @@ figure.suptitle("Two layers of the strided pattern connect everything", fontsize
 for ax, (name, mask) in zip(axes, drawn.items()):
     picture = ax.imshow(layers_needed(mask), cmap="viridis", vmin=0.5, vmax=3.5)
     ax.patch.set(hatch="////", edgecolor="#c8c8c8", facecolor="white", zorder=-1)
-    ax.fill([-0.5, 47.5, 47.5], [-0.5, -0.5, 47.5], color="white", zorder=-0.5)    # the future
+    ax.fill([-0.5, 47.5, 47.5], [-0.5, -0.5, 47.5], color="white", zorder=-0.5)  # the future
     ax.grid(False)
     ax.set(title=name, xlabel="input j", xticks=[0, 47], yticks=[0, 47])
 axes[0].set_ylabel("output i")

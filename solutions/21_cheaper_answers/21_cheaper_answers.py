@@ -309,9 +309,11 @@ others = [i for i in range(pocket.config.e) if i not in features]
 def relative_errors(model):
     """The mean error of each feature in 8 bits, relative to its mean size."""
     x = model.blocks[0].norm1(model.embed(passages[:, :-1]))    # (b, t, e)
-    return (dequantize(*quantize(x, 8)) - x).abs().mean(dim=(0, 1)) / x.abs().mean(dim=(0, 1))
+    errors = dequantize(*quantize(x, 8)) - x
+    return errors.abs().mean(dim=(0, 1)) / x.abs().mean(dim=(0, 1))
 
-before, errors = relative_errors(pocket), relative_errors(with_outliers(pocket, features, 20.0))
+before = relative_errors(pocket)
+errors = relative_errors(with_outliers(pocket, features, 20.0))
 print("mean error, relative to the mean size")
 print(f"before: the two features {before[features].mean():.1%}, "
       f"the other {len(others)} {before[others].mean():.1%}")

@@ -560,7 +560,8 @@ check(Model)
 tensors = load_file("weights.safetensors")
 yours = Model(tensors)
 with torch.no_grad():
-    said_by_yours = torch.cat([yours.log_probabilities(part) for part in contexts.split(128)])
+    said_by_yours = torch.cat([yours.log_probabilities(part)
+                               for part in contexts.split(128)])
 enter("your model", said_by_yours, tensors)
 show()
 
