@@ -9,7 +9,7 @@
 #
 # *What has changed in the models that came after it*
 #
-# You have the code of a GPT-2, from [lesson 12](../12_gpt2/12_gpt2.ipynb), and the published weights of a Llama.
+# You have the code of a GPT-2, from [lesson 12](../12_gpt2/12_gpt2.ipynb), and a file with the weights of a Llama.
 # **What do you have to change in the code, and how do you notice a mistake?**
 #
 # Two models with the same weights continue *Elizabeth was*, with the same random numbers. Neither raised an error.
@@ -19,21 +19,18 @@
 #
 # > … equally at the last time by the power of being an envy,
 #
-# Which one it is, the text does not say. Five changes to the block and its positions, and in most Llamas an output
-# layer of its own, make a GPT-2 a Llama. This lesson makes each of them, and then six mistakes on purpose. Two more
-# faults are in code without a mistake: one shows in longer texts, the other in the choices of a router.
+# Which one it is, the text does not say. This lesson makes five changes, and then six mistakes on purpose. Two
+# more faults need no mistake in the code: one shows in longer texts, one in the choices of a router.
 #
 # | | |
 # |---|---|
-# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama that computes what `transformers` computes, angles for a longer window, and a router; one of them you fix |
+# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama, angles for a longer window, and a router |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 105 minutes: seven exercises, 24 points, and two predictions |
-# | **It computes** | for seconds in each cell, about a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
+# | **It takes** | about 100 minutes: seven exercises, 24 points, and two predictions |
+# | **It computes** | for about a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
 #
-# Sizes are those of [the notation table](../../site/notation.md): b batch, t positions (queries), s positions (keys
-# and values), e width, h heads, d = e/h, n vocabulary. New are g, the number of groups of heads that share keys and
-# values, and N, the number of experts. Parts whose names begin with `finished_` are for the exercises that build on
-# them. What every check asks is on [the page for students](../../site/students.md).
+# Sizes are those of [the notation table](../../site/notation.md). New are g, the number of groups of heads that share
+# keys and values, and N, the number of experts. Parts named `finished_` serve later exercises.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -69,9 +66,10 @@ check = start("18_since_gpt2")
 # %% [markdown]
 # ## A Llama is a GPT-2 with five changes
 #
-# [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) has other parts in the same places. Most open
-# models since use its block, with the grouped queries that the larger [Llama 2](https://arxiv.org/abs/2307.09288)
-# models added:
+# Most open models since [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) use its block, with the
+# grouped queries of the larger [Llama 2](https://arxiv.org/abs/2307.09288) models. Five things change: the norm, the
+# network, the biases, the positions, and whose keys and values a head reads. Most Llamas also have an output layer of
+# their own.
 
 # %%
 plots.diagrams.llama_block()
@@ -79,29 +77,25 @@ plots.diagrams.llama_block()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** On the left is the block of lesson 12, on the right a Llama's. Changed boxes are yellow; the
-# biases are gone, and no positions are added to x.
+# **How to read it.** Left, the first block of lesson 12; right, a Llama's. Changed boxes are yellow.
 #
 # </div>
 #
-# The five: the norm, the network, no biases, the positions, and shared keys and values.
+# **The norm no longer subtracts the mean.** Where [layer normalisation](../../site/glossary.md#layer-normalisation)
+# subtracts and shifts, the **RMSNorm** of [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) only scales.
+# It divides each vector by the root of the mean of its squares, with a small ε under the root, and multiplies by a
+# learned weight γ for each component. In the paper's tests this was about as good, and faster.
 #
-# **The norm no longer subtracts the mean.** [Layer normalisation](../../site/glossary.md#layer-normalisation)
-# subtracts the mean, divides by the standard deviation, then scales and shifts. The **RMSNorm** of [Zhang and
-# Sennrich, 2019](https://arxiv.org/abs/1910.07467) divides each vector by the root of the mean of its squares, with
-# a small ε under the root, and multiplies by a learned weight γ for each component.
-#
-# The class below has a bug from a published training library ([llm-foundry, issue
-# 371](https://github.com/mosaicml/llm-foundry/issues/371)). No error was raised, but in training the loss diverged.
+# The class below has a published library's bug ([llm-foundry, issue
+# 371](https://github.com/mosaicml/llm-foundry/issues/371)). It raised no error, but in training the loss diverged.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `RMSNorm`** &nbsp; fix · ★☆☆ · 5 minutes · 3 points
 #
-# Fix the class. Unless x is so small that ε matters, the mean square of the output (before the weight) is 1. The
-# norm is computed in 32 bits or more, and the output has the type of x. Do not use PyTorch's RMS norm or
-# `finished_norm` here.
+# Fix the class. Unless x is so small that ε matters, the mean square of the output (before the weight) is 1. The norm
+# is computed in 32 bits or more. Do not use PyTorch's RMS norm or `finished_norm` here.
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
@@ -140,11 +134,11 @@ class RMSNorm(nn.Module):
 check(RMSNorm)
 
 # %% [markdown]
-# As a formula, the norm is
+# As a formula:
 #
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
 #
-# On vectors whose mean is already 0, it equals a LayerNorm without a bias.
+# On vectors with mean 0, it equals a LayerNorm without a bias.
 #
 # **The network gets a gate.** GPT-2's network widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
 # 2020](https://arxiv.org/abs/2002.05202) begins with two layers, and one is a gate for the other:
@@ -153,15 +147,14 @@ check(RMSNorm)
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
 # σ is the sigmoid. With three matrices instead of two, a hidden layer of two thirds keeps the number of parameters: 3 ·
-# e · (8/3) e = 2 · e · 4e. (Later models often take a wider one.) The paper reports a better model and offers no
-# explanation.
+# e · (8/3) e = 2 · e · 4e. The paper reports a better model and offers no explanation.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 2 · `SwiGLU`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# Write the network, with three layers without biases: `gate` and `up` from e to `hidden`, `down` back to e.
+# Three layers without biases: `gate` and `up` from e to `hidden`, `down` back to e.
 #
 # <details><summary>Hint 1: where silu ends</summary>
 #
@@ -198,24 +191,24 @@ class SwiGLU(nn.Module):
 check(SwiGLU)
 
 # %% [markdown]
-# **No layer has a bias**, neither a linear layer nor a norm.
+# **No layer has a bias**, neither a linear layer nor a norm. For [PaLM](https://arxiv.org/abs/2204.02311), a large
+# model, its authors report steadier training without them.
 #
-# **Positions are rotations.** Nothing is added to x. In each layer, queries and keys are rotated by their
-# positions, and values are not: the [rotary positions](../../site/glossary.md#rotary-positions) of [lesson
-# 6](../06_positions/06_positions.ipynb). From one position to the next, pair j of a head of width d turns by its
-# **frequency**
+# **Positions are rotations.** Nothing is added to x. In each layer, queries and keys (not values) are rotated: the
+# [rotary positions](../../site/glossary.md#rotary-positions) of [lesson 6](../06_positions/06_positions.ipynb). From
+# one position to the next, pair j of a head of width d turns by its **frequency**
 #
 # $$\omega_j = \theta^{-2j/d}, \qquad j = 0, \dots, d/2 - 1 .$$
 #
 # The **base** θ is read from a file of settings: lesson 6 took 10,000, and Llama 3 takes 500,000, for longer texts
-# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A larger base makes the slow pairs slower. No weight's shape
-# depends on θ, so a wrong one raises no error.
+# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A larger base makes the slow pairs slower. No weight's
+# shape depends on θ, so a wrong one raises no error.
 
 # %% [markdown]
 # ## Heads that share keys and values need a smaller cache
 #
-# While a model writes, a [key–value cache](../../site/glossary.md#key-value-cache) holds a key and a value for each
-# position, head and block. For each new token the model reads all of it.
+# While a model writes, its [key–value cache](../../site/glossary.md#key-value-cache) holds a key and a value for each
+# position, head and block, and for each new token the model reads all of it.
 #
 # In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are g heads of
 # keys and values, each for h/g heads of queries. With g = 1 it is [multi-query
@@ -224,7 +217,7 @@ check(SwiGLU)
 #
 # $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
 #
-# numbers, which is g/h of what h heads of keys and values would need.
+# numbers: g/h of what h heads of keys and values would need.
 
 # %%
 plots.diagrams.grouped_queries()
@@ -232,12 +225,12 @@ plots.diagrams.grouped_queries()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Four heads of queries, three ways. An arrow leads from a head of queries to the keys and
-# values that it reads. The cache holds the two lower rows.
+# **How to read it.** An arrow leads from a head of queries to the keys and values that it reads. The cache holds the
+# two lower rows.
 #
 # </div>
 #
-# Query head r uses the keys and values of group ⌊r·g/h⌋: with h = 4 and g = 2, heads 0 and 1 share group 0. A
+# Query head r uses the keys and values of group ⌊r·g/h⌋. A
 # `LayerCache` holds one block's part of lesson 12's cache: `past.append(k, v)` adds keys and values (b, g, t, d) and
 # returns those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds.
 
@@ -308,15 +301,15 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# The ONNX standard's own reference tiled the groups: query heads 0, 1, 2 and 3 read groups 0, 1, 0 and 1 ([pull
-# request 7274](https://github.com/onnx/onnx/pull/7274)). No shape changes.
+# The ONNX standard's own reference tiled the groups: heads 0, 1, 2 and 3 read groups 0, 1, 0 and 1 ([pull request
+# 7274](https://github.com/onnx/onnx/pull/7274)). No shape changes.
 
 # %% [markdown]
 # ## The parts add up to the published sizes
 #
-# A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, `theta`, and `tied`. A
-# block is lesson 12's, pre-norm, with the parts above: `finished_block(config)` makes one. It is called with x and
-# a LayerCache or None.
+# The model is lesson 12's with the new parts. A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`,
+# `hidden`, `epsilon`, `theta`, and `tied`. `finished_block(config)` makes a pre-norm block, called with x and a
+# LayerCache or None.
 
 # %% [markdown]
 # <div class="card">
@@ -387,9 +380,9 @@ for name, config in published_sizes.items():
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# These are the counts of the published models, which their papers round ([Llama 2](https://arxiv.org/abs/2307.09288),
-# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)). There is a place for
-# every weight. But a count does not see in which order the numbers of a matrix stand.
+# These are the published models' counts, which their papers round ([Llama 2](https://arxiv.org/abs/2307.09288),
+# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)). So there is a place
+# for every weight. But a count does not see the order of a matrix's rows.
 
 # %% [markdown]
 # ## Weights of the right shape can be in the wrong order
@@ -404,12 +397,12 @@ plots.diagrams.pairs_and_halves()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The six components of one query or key, in both conventions. Those with a bracket and the same
-# colour are rotated together.
+# **How to read it.** The six components of one query or key. Those with a bracket and the same colour are rotated
+# together.
 #
 # </div>
 #
-# A score is a sum over components, in any order. So both are the same model if the rows of $W_q$ and $W_k$ are
+# Because a score is a sum over components, in any order, both are the same model if the rows of $W_q$ and $W_k$ are
 # reordered **within each head**: component 2j moves to place j, component 2j + 1 to place j + d/2. Values are not
 # rotated, so their rows stay. No shape changes.
 
@@ -418,7 +411,7 @@ plots.diagrams.pairs_and_halves()
 #
 # **Exercise 5 · `halves_from_pairs`** &nbsp; ★★★ · 9 minutes · 3 points
 #
-# Reorder the rows of $W_q$ or $W_k$ from the order for pairs to the order for halves. For keys in groups, h is the
+# Reorder the rows of $W_q$ or $W_k$ from pairs to halves. For keys in groups, h is the
 # number of groups.
 #
 # <details><summary>Hint 1: one head of width 6</summary>
@@ -452,11 +445,11 @@ def halves_from_pairs(weight, h):
 check(halves_from_pairs)
 
 # %% [markdown]
-# A file from the Hub needs the opposite order; the finished `pairs_from_halves` makes it.
+# A file from the Hub needs the way back: `pairs_from_halves`, the inverse of your function.
 #
-# The **pocket Llama** was trained for this course on the novels of Jane Austen. It has half a million parameters, and
-# four heads of queries in two groups. Its file is in the Hub's format, so `transformers` can read it too. That program
-# is not part of this course, so its logits for one sentence were recorded. Your model is made of your own parts:
+# The **pocket Llama** was trained for this course on Jane Austen's novels: half a million parameters, four heads of
+# queries in two groups. Its file is in the Hub's format, so `transformers` can read it too; its logits for one
+# sentence were recorded. Your model is made of your own parts:
 
 # %%
 class Block(nn.Module):
@@ -508,9 +501,9 @@ print("there and back, the file's rows:",
       torch.equal(halves_from_pairs(right[name], config.h), in_file[name]))
 
 # %% [markdown]
-# Your model computes what `transformers` computes. A published Llama should load in the same way:
-# [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), with nine heads of queries in three groups, if it
-# is in the data folder or the Hub can be reached. If not, the pocket Llama writes.
+# **Your model computes what `transformers` computes.** The next cell loads a published Llama in the same way, if it
+# is in the data folder or the Hub can be reached: [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M).
+# If not, the pocket Llama writes.
 
 # %%
 @torch.no_grad()
@@ -537,8 +530,8 @@ print("Elizabeth was …", continued(its_model, Tokenizer.from_folder(its_folder
 # %% [markdown]
 # ## Six mistakes load without an error, and the text is a poor test
 #
-# Would you have noticed a mistake without the recorded logits? Here are six in the pocket Llama, one at a time. Which
-# of them would the text have shown you?
+# Would you have noticed a mistake without the recorded logits? Here are six in the pocket Llama, one at a time. Read
+# the texts first: which look broken?
 
 # %%
 swap = {"gate": "up", "up": "gate"}
@@ -588,30 +581,29 @@ for case in cases:
 # <div class="figure-caption">
 #
 # **How to read it.** *Logits*: the largest difference from those of `transformers`, for the recorded sentence.
-# *Loss*: nats a token on 16 texts of 64 tokens that the right model wrote, the same words in every row. *Text*: what
-# follows *Elizabeth was*, drawn with the same random numbers in every row.
+# *Loss*: nats a token on 16 texts of 64 tokens that the right model wrote. *Text*: what follows *Elizabeth was*.
+# Words and random numbers are the same in every row.
 #
 # </div>
 #
 # **The logits show all six.** The right model agrees with `transformers` to rounding, and every mistake is farther
-# away. Compare in 32 bits: rounding the weights to bfloat16 moves the logits more than the wrong ε does.
+# away. Compare in 32 bits, because rounding the weights to bfloat16 moves the logits more than the wrong ε does.
 #
-# **The text is a poor test.** In the pocket model's one draw of sixteen tokens even the right text is odd. *Gate and
+# **The text is a poor test.** In this small model's one draw even the right text is odd. *Gate and
 # up* and *groups tiled* read broken; *rows as in the file* and *mean subtracted* are hardly odder than the right text.
-# A wrong ε changes no word, and θ = 500,000 (the second text of this lesson's opening) reads no worse.
+# A wrong ε changes no word, and θ = 500,000 (the opening's second text) reads no worse.
 #
 # **The loss needs a number to compare with.** On the same words, θ = 500,000 costs less than 0.1 nats, and ε nothing
 # that two digits show.
 #
-# Your Llama is finished. Two faults follow that no reference shows.
+# Your Llama is finished, and this is a good place for a break. Two faults follow that no reference shows.
 
 # %% [markdown]
 # ## Beyond its window a Llama meets new angles, and its loss climbs
 #
 # A reference finds mistakes in code. It cannot find the next fault: `transformers` has it too.
 #
-# Rotary positions have no table that ends, so a Llama reads a text of any length. In lesson 6 two of three rotary
-# models answered right in longer windows, in one small task. Does a language model hold, too? The pocket Llama was
+# Rotary positions have no table that ends, so a Llama reads a text of any length. But how well? The pocket Llama was
 # trained on windows of 128 tokens. Now it reads sixteen such windows in one piece. As a control, it reads **the same
 # words** in sixteen separate windows.
 
@@ -647,16 +639,15 @@ tell("in windows", apart)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The words are 16 texts of the pocket Llama's own, written with at most 128 tokens in view. In
-# windows, each window of 128 is read as a text of its own.
+# **How to read it.** The words are the pocket Llama's own, written with at most 128 tokens in view: 16 texts.
 #
 # </div>
 #
 # No error again, but **in one piece the loss climbs, and the words are not to blame**. Two things are new: there are
 # more keys, and some are farther from the query.
 #
-# After $2\pi/\omega_j$ positions, its **wavelength**, a pair has completed a turn. A pair whose wavelength is longer
-# than the window takes angles in a longer text that the model has never met. If these are the cause, the climb
+# After $2\pi/\omega_j$ positions, its **wavelength**, a pair has completed a turn. In a longer text, a pair whose
+# wavelength is longer than the window reaches angles that the model has never met. If these are the cause, the climb
 # should go when no angle is beyond the trained range.
 
 # %% [markdown]
@@ -665,7 +656,7 @@ tell("in windows", apart)
 # **Prediction · `all_pairs`** &nbsp; 1 minute · no points
 #
 # Divide all frequencies by sixteen: now no pair turns farther in the longer window than it did in training. Nothing is
-# trained. What happens to the loss in the first 128 positions, where the model was good?
+# trained. What happens to the loss in the first 128 positions?
 #
 # - **A.** Nothing: all distances shrink alike, and their order stays.
 # - **B.** It falls a little: all keys look nearer.
@@ -687,26 +678,25 @@ tell("all frequencies divided", interpolated)
 check.prediction("all_pairs", all_pairs)
 
 # %% [markdown]
-# To divide all frequencies is **position interpolation** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)). It
-# is meant to be followed by a short training.
+# To divide all frequencies is **position interpolation** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)),
+# meant to be followed by a short training.
 #
-# The fast pairs need no help: in the trained window they met the whole circle. So
-# stretch only the slow ones, **by parts** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*,
-# section 3.2). With $r_j$ the turns of pair j in the trained window,
+# The fast pairs need no help, because in the trained window they met the whole circle. So stretch only the slow ones,
+# **by parts** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*, section 3.2). With $r_j$ the turns of
+# pair j in the trained window,
 #
 # $$r_j = \frac{\text{window} \cdot \omega_j}{2\pi}, \qquad \gamma_j = \frac{r_j - \text{low}}{\text{high} -
 # \text{low}} \ \text{(not below 0, not above 1)}, \qquad \omega'_j = \gamma_j\, \omega_j + (1 - \gamma_j)\,
 # \frac{\omega_j}{\text{factor}} .$$
 #
-# For low and high, YaRN has 1 and 32, and [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B) has 1 and 4.
+# Low and high are 1 and 32 in YaRN, 1 and 4 in [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B).
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `stretched_frequencies`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# The frequencies for a window that is `factor` times as long as the trained one. They may come in any order, and the
-# result has their type.
+# Write ω′ by parts as a function. The frequencies may come in any order, and the result has their type.
 #
 # <details><summary>Hint 1: in which unit</summary>
 #
@@ -758,21 +748,20 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The pocket Llama, one model, reads its own sixteen texts; means over 128 positions. *Position
-# interpolation* and *by parts*, your function, read them in one piece.
+# **How to read it.** One model, sixteen texts; means over 128 positions. *Position interpolation* and *by parts*,
+# your function, read in one piece.
 #
 # </div>
 #
-# **Angles beyond the trained range cause most of the climb:** without them, only a small part of it is left. The number
-# of keys was the same in all three ways of reading in one piece, so keys alone do not make the climb. Position
-# interpolation costs much in the first window, and stretching by parts costs little: the fast pairs are better left
-# alone.
+# **Angles beyond the trained range cause most of the climb:** without them, a small part of it is left, though there
+# are as many keys. Position interpolation costs much in the first window and stretching by parts little: the fast
+# pairs are better left alone.
 #
-# **By parts, every window is read worse than alone.** A gain was possible: half of the words were written with 64
-# tokens in view that come before their window. No gain came, here or in held-out chapters ([Measured
+# **By parts, every window is read worse than alone**, although half of the words were written with the 64 tokens
+# before their window in view. Nor was there a gain in held-out chapters ([Measured
 # further](../../site/further.md#lesson-18)).
 #
-# ## Beyond the Llama: a router that begins lopsided can stay so
+# ## Beyond the Llama: a router can leave experts unused
 #
 # Many newer models replace the Llama's network by a **mixture of experts** (MoE): N networks, and a **router** that
 # sends each token to k of them ([Shazeer et al., 2017](https://arxiv.org/abs/1701.06538)). The router is a linear
@@ -786,31 +775,29 @@ plots.diagrams.experts_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** N = 4 and k = 2. An arrow leads from each token to each expert that the router has chosen for
-# it, and from there to the token's sum. No token uses expert 2.
+# **How to read it.** N = 4 and k = 2. Arrows lead from each token to its experts, and from there to its sum.
 #
 # </div>
 #
 # The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024), with
 # N = 8 and k = 2 in each block, stores 47 billion parameters and uses 13 billion for a token.
 #
-# An expert that gets no tokens learns nothing. So a **load-balancing loss** is added ([Switch
+# Because an expert without tokens learns nothing, a **load-balancing loss** is added ([Switch
 # Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2), with a weight of 0.01:
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
-# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1.
-# $P_i$ is its mean probability over **all** tokens, including those that did not choose it. If all experts are used
-# equally, the balance is 1; if k experts take everything, it is N/k, its maximum. The counts $f_i$ have no gradient.
-# The gradient of the balance lowers $P_i$ most where $f_i$ is large.
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$
+# is its mean probability over **all** tokens, including those that did not choose it. If all experts are used
+# equally, the balance is 1; if k experts take everything, it is N/k, its maximum. The counts $f_i$ have no gradient,
+# so that of the balance lowers $P_i$, and most where $f_i$ is large.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 7 · `route`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
-# From the router's logits for some tokens, return the weights of the k experts that each token uses, their numbers
-# (the most probable first), and the balance.
+# Write the formulas for $w_i$ and the balance as a function. The most probable expert of a token comes first.
 #
 # <details><summary>Hint 1: the weights</summary>
 #
@@ -847,7 +834,7 @@ def route(logits, k):
 check(route)
 
 # %% [markdown]
-# Published code has gone wrong here, too: one library took P over the chosen probabilities alone ([maxtext, issue
+# One library took P over the chosen probabilities alone ([maxtext, issue
 # 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)).
 
 # %% [markdown]
@@ -886,8 +873,9 @@ check.prediction("router_of_one", router_of_one)
 # 894](https://github.com/NVIDIA/Megatron-LM/issues/894)). With k = 1, use $w_i = p_i$.
 
 # %% [markdown]
-# Eight kinds of tokens, each with its own task, share eight experts, with k = 2. In all rows but the last, 3 is added
-# to every input. This large common part lets the router prefer the same experts for all tokens at first.
+# How much does the balance help? Eight kinds of tokens, each with its own task, share eight experts, with k = 2. In
+# all rows but the last, 3 is added to every input. This common part lets the router prefer the same experts for all
+# tokens at first.
 
 # %% tags=["hide-input"]
 def train_mixture(share, common, seed, steps=200, N=8, e=16):
@@ -924,31 +912,30 @@ for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** How many of the eight experts are hardly used, with less than 1% of the choices: three numbers
-# for three seeds. A training has 200 steps.
+# **How to read it.** How many of the eight experts get less than 1% of the choices: three numbers for three seeds,
+# 200 steps each.
 #
 # </div>
 #
-# **A router that begins lopsided can stay so:** without the balance, some experts are hardly used at the end with each
-# seed. Without the common part it is one expert, with one of three seeds. With the common part, a balance at Switch's
-# weight leaves one unused with each seed, and one at weight 1 none. The loss of the task need not show it ([Measured
-# further](../../site/further.md#lesson-18)), and in a training there is no reference to compare with. So count the
-# choices.
+# **A router that begins lopsided can end lopsided:** without the balance, some experts are hardly used at the end
+# with each seed. At weight 0.01 one expert is, with each seed; at weight 1, none. Without the common part it is one,
+# with one of three seeds. The loss of the task need not show it, and in a training there is no reference to compare
+# with. So count the choices.
 #
-# Newer models change much more: [Measured further](../../site/further.md#lesson-18) lists eleven changes.
+# [Measured further](../../site/further.md#lesson-18) has that loss, and eleven changes of newer models.
 #
 # ## What you can do now
 #
-# **What do you have to change in the code of a GPT-2 to load a Llama, and how do you notice a mistake?** Five things
-# change: the norm, the network, the biases, the positions, and whose keys and values a head reads; most Llamas also
-# have an output layer of their own. A mistake may raise no error and leave readable text.
+# **What do you have to change in a GPT-2 to load a Llama, and how do you notice a mistake?** The norm, the network,
+# the biases, the positions, whose keys and values a head reads, and in most Llamas the output layer. A mistake may
+# raise no error and leave readable text.
 #
-# - **Compare logits with those of a program that you trust, in 32 bits.** Those of your pocket Llama were those of
-#   `transformers` to within 0.0001, and each of six mistakes moved them farther.
-# - **Compare losses on the same words.** In one piece the pocket Llama read the end of its texts with 5.05 nats, and
-#   in windows with 3.70. Stretching the slow pairs removed most of the difference. One model was measured.
-# - **Count what a router chooses.** On inputs with a large common part, some experts did next to nothing with each of
-#   three seeds; with the balance added at weight 0.01, one, and at weight 1, none.
+# - **Compare logits with those of a program that you trust, in 32 bits.** Your pocket Llama's were those of
+#   `transformers` to within 0.0001; each of six mistakes moved them farther.
+# - **Compare losses on the same words.** One model read the end of its texts with 5.05 nats in one piece, and in
+#   windows with 3.70. Stretching slow pairs removed most of the difference.
+# - **Count what a router chooses.** On inputs with a large common part, some experts were hardly used with each of
+#   three seeds; a balance at weight 0.01 left one, at weight 1 none.
 #
 # **Three questions to think about**
 #
@@ -974,13 +961,8 @@ for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
 #
 # **Further reading**
 #
-# - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes, in
-#   half a page.
-# - [Ainslie et al., *GQA*, 2023](https://arxiv.org/abs/2305.13245): from many heads of keys to a few, without
-#   training from scratch.
-# - [Fedus et al., *Switch Transformers*, 2021](https://arxiv.org/abs/2101.03961), section 2: routing and balance.
-# - [*DeepSeek-V3*, 2024](https://arxiv.org/abs/2412.19437), section 2: latent attention and many small experts in one
-#   model.
+# - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes.
+# - [*DeepSeek-V3*, 2024](https://arxiv.org/abs/2412.19437), section 2: latent attention and many small experts.
 #
 # A Llama from a file now runs in your own code. What do its heads do?
 #
