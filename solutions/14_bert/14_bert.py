@@ -12,7 +12,7 @@
 # Lesson 9's model reads from the left, because it must not see what it predicts. A model that only has to understand
 # a text could read all of it, both ways. **But which task can teach such a model?** You try three: predict the next
 # word; find hidden words, the task of **BERT** ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805)); and find
-# the text that belongs to a given one. In between, three labelled reviews test what the hidden words have taught.
+# the text that belongs to a given one.
 #
 # | | |
 # |---|---|
@@ -59,10 +59,10 @@ torch.set_num_threads(1)    # the tensors of this lesson are too small to share 
 # %% [markdown]
 # ## Read both ways, the next word is only copied
 #
-# Without a causal mask, lesson 5's model learned to copy the next token, even from noise. Here is what that costs. One
-# block of lesson 7 learns lesson 9's task, to predict the next token, twice. *Both ways*, every position looks at all
-# positions. *Left only*, the causal mask hides what comes later. Initial weights, texts and their order are the same.
-# The texts are lesson 8's generated film reviews, those of at most 24 tokens; tokens are words or parts of words.
+# Without a causal mask, lesson 5's model learned to copy the next token, even from noise. One block of lesson 7 now
+# learns lesson 9's task, to predict the next token, twice. *Both ways*, every position looks at all positions. *Left
+# only*, the causal mask hides what comes later. All else is equal. The texts are lesson 8's generated film reviews of
+# at most 24 tokens; tokens are words or parts of words.
 
 # %%
 (texts, _), (test_texts, _) = reviews()
@@ -151,9 +151,9 @@ for trained, read in (("both ways", "both ways"), ("both ways", "left only"),
 print(f"a guess, evenly: log {len(vocabulary)} = {math.log(len(vocabulary)):.2f} nats")
 
 # %% [markdown]
-# **Read both ways, the next word is copied, not predicted.** Position i has to predict token i + 1, and it may look
-# at position i + 1, where that token is. With everything to the right hidden, the loss is 4.46 nats, not far below an
-# even guess. Trained with the causal mask, where there is nothing to copy, it is 1.03.
+# **Read both ways, the next word is copied, not predicted.** Position i has to predict token i + 1, and may look at
+# position i + 1, where it is. With everything to the right hidden, the loss is 4.46 nats, not far below an even
+# guess. Trained with the causal mask, where there is nothing to copy, it is 1.03.
 #
 # Would it be enough to hide from each position only the one after it? With one block, yes. With two, no: in the first,
 # position i + 2 reads token i + 1; in the second, position i can read it from there. So either the causal mask stays,
@@ -162,9 +162,9 @@ print(f"a guess, evenly: log {len(vocabulary)} = {math.log(len(vocabulary)):.2f}
 # %% [markdown]
 # ## Hide words in the input, and ask for them
 #
-# In **masked language modelling** the model fills in a word from what stands on both sides of it. Later tasks contain
-# no `[MASK]`, and if only `[MASK]` were asked for, nothing would train the vectors at ordinary words. So a word that is
-# asked for is hidden in one of three ways:
+# In **masked language modelling** the model fills in a word from what stands on both sides of it. Of all tokens 15 %
+# are chosen (section 3.1 of the paper). Later tasks contain no `[MASK]`, and if only `[MASK]` were asked for, nothing
+# would be asked of the final vectors at ordinary words. So a chosen token has one of three fates:
 #
 # | of the chosen tokens | the model reads | and has to predict |
 # |---|---|---|
@@ -172,22 +172,17 @@ print(f"a guess, evenly: log {len(vocabulary)} = {math.log(len(vocabulary)):.2f}
 # | 10 % become a random token | the plot is `sea`, but the cast is good | *dull* |
 # | 10 % stay as they are | the plot is `dull`, but the cast is good | *dull* |
 #
-# Of all tokens 15 % are chosen (section 3.1 of [Devlin et al., 2019](https://arxiv.org/abs/1810.04805)). *All* of
-# these have to be predicted, and no others. (`[CLS]` and `[SEP]`, at the ends of a text, are explained below.) The
-# **targets** hold the true id where a token was chosen, and −100
-# everywhere else: PyTorch's cross-entropy ignores positions with this target.
-#
-# The function below runs, but its two lines between `targets` and `return` do something else.
+# The **targets** hold the true id where a token was chosen, and −100 everywhere else: PyTorch's cross-entropy ignores
+# positions with this target. (`[CLS]` and `[SEP]` stand at the ends of a text.)
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `corrupt`** &nbsp; fix · ★★★ · 9 minutes · 3.5 points
 #
-# Fix it: 80, 10 and 10 % of the chosen tokens have the three fates, and all other tokens stay as they are. Draw each
-# token's fate independently, anew at every call, and only from the given generator: a generator with the same seed
-# gives the same result. `ids` and `special` stay unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are
-# never chosen.)
+# Fix the two lines between `targets` and `return`: 80, 10 and 10 % of the chosen tokens have the three fates, and all
+# other tokens stay as they are. Draw each token's fate independently and anew at every call. `ids` and `special` stay
+# unchanged. (`special` is True at [CLS], [SEP] and [PAD], which are never chosen.)
 #
 # <details><summary>Hint 1: measure it</summary>
 #
@@ -251,13 +246,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One review as the model gets it. It has to predict the tokens in boxes; where a token was
-# replaced, the true one is in parentheses.
+# **How to read it.** One review as the model reads it, with the tokens to predict in boxes and replaced ones in
+# parentheses.
 #
 # </div>
 #
-# The loss is the mean cross-entropy over the chosen tokens. Without any, PyTorch computes 0/0: one such batch makes
-# the loss NaN, and with it every average that includes it.
+# The loss is the mean cross-entropy over the chosen tokens. Without any, PyTorch computes 0/0, and the NaN spoils
+# every average that includes it.
 
 # %% [markdown]
 # <div class="card">
@@ -298,20 +293,19 @@ check(masked_loss)
 # %% [markdown]
 # ## A word outside the vocabulary is cut into pieces
 #
-# BERT's vocabulary has 30,522 entries, learned by joining pairs, much as in lesson
-# [11](../11_tokens/11_tokens.ipynb) ([Schuster and Nakajima,
-# 2012](https://research.google/pubs/japanese-and-korean-voice-search/)). Any other word is cut into **WordPieces**:
-# first the longest entry that the word begins with, then the longest that the rest begins with, and so on. The
-# search is greedy: it never goes back. A piece inside a word is marked with `##`. If no piece fits the rest, the
-# *whole word* becomes `[UNK]`.
+# BERT's vocabulary has 30,522 entries, learned by joining pairs, much as in lesson [11](../11_tokens/11_tokens.ipynb)
+# ([Schuster and Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/)). Any other word is
+# cut into **WordPieces**: first the longest entry that the word begins with, then the longest that the rest begins
+# with, and so on, never going back. A piece inside a word is marked with `##`. If no piece fits, the *whole word*
+# becomes `[UNK]`.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `wordpiece`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return the pieces of one word as a list of strings. Return `["[UNK]"]` if at some point no piece fits the rest of
-# the word, or if the word has more than `limit` characters (characters, not bytes).
+# Cut one word into pieces. Return `["[UNK]"]` if at some point no piece fits, or if the word has more than `limit`
+# characters.
 #
 # <details><summary>Hint 1: one piece</summary>
 #
@@ -355,8 +349,7 @@ def wordpiece(word, vocabulary, limit=100):
 check(wordpiece)
 
 # %% [markdown]
-# This lesson's vocabulary is simpler. It holds the characters of the reviews, their frequent words, and frequent
-# endings of words:
+# This lesson's vocabulary holds only the characters, frequent words and frequent endings of the reviews:
 
 # %%
 print(f"{len(vocabulary)} pieces from {len(texts):,} reviews; a review:\n{texts[3]}")
@@ -373,12 +366,12 @@ print(*(tokenizer.pieces_by_id[i] for i in pair_ids))
 print("segments:", *pair_segments)
 
 # %% [markdown]
-# BERT reads two texts for a second task, *next sentence prediction*, which this lesson leaves out.
+# Two texts are for a second task, *next sentence prediction*, left out here.
 
 # %% [markdown]
 # ## BERT stacks lesson 7's blocks without the causal mask
 #
-# BERT is an **encoder** and nothing else: each position looks at all positions, as in the encoder of [lesson
+# BERT is an **encoder**: each position looks at all positions, as in that of [lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb).
 
 # %%
@@ -387,9 +380,8 @@ plots.diagrams.bert_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom, with the shape of the data on the arrows. The output of the blocks goes to
-# one of three kinds of **head**, here an output layer (the h attention heads are inside the blocks). A new task
-# brings a new one.
+# **How to read it.** Shapes are on the arrows. The output of the blocks goes to one of three kinds of **head**, here
+# an output layer (not one of the h attention heads inside the blocks). A new task brings a new one.
 #
 # </div>
 
@@ -410,9 +402,8 @@ plots.diagrams.bert_flow()
 #
 # Make `tokens`, `positions` and `segments` (`nn.Embedding`; config.n, config.t_max and config.segments rows), `norm`
 # (`LayerNorm(e, epsilon)`), `blocks` (an `nn.ModuleList` of config.depth blocks) and `pooler` (`nn.Linear`), and use
-# them in `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. It is
-# post-norm and is called as `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the
-# config.
+# them in `forward`. A block is `FinishedBlock(e, h, hidden=..., activation=..., bias=..., epsilon=...)`. Call it as
+# `block(x, mask)`, with a mask (b, 1, t) or None. Take all sizes, and epsilon, from the config.
 #
 # <details><summary>Hint 1: the options</summary>
 #
@@ -471,17 +462,17 @@ check(Bert)
 # %% [markdown]
 # ## Read both ways, more hidden words are found
 #
-# Both directions learn again, now with hidden words. For the model that reads left only, this is a needless
-# handicap: it could read the text intact and predict every token. So a third model does that: it learns the next
-# word. All three have two blocks and are tested on the same hidden words.
+# Both directions now learn to find hidden words. Reading left only, a model needs none hidden: it could read the text
+# intact and predict every token. A third model does: it learns the next word. All three have two blocks and are
+# tested on the same hidden words.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `closed_gap`** &nbsp; 1 minute · no points
 #
-# With hidden words as the task, reading both ways finds more of them than reading left only. How much of this gap,
-# counted in words found, does the third model close?
+# With hidden words as the task, reading both ways finds more of them than reading left only. How much of this gap, in
+# words found, does the third model close?
 #
 # - **A.** All of it, or more: it learns from about seven times as many tokens.
 # - **B.** More than half, but not all.
@@ -549,8 +540,8 @@ for way, (model, head, _) in runs.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Loss at one hidden word in each of 500 test reviews, during training. One run each, with the
-# same initial weights and training reviews. Horizontal line: each word is predicted by its frequency alone.
+# **How to read it.** Loss at one hidden word in each of 500 test reviews, during training; one run each, from the
+# same initial weights. Horizontal line: word frequencies alone.
 #
 # </div>
 
@@ -559,25 +550,25 @@ check.prediction("closed_gap", closed_gap)
 
 # %% [markdown]
 # **The model that reads both ways finds more hidden words than either left-only model, even the one that learns from
-# every next word.** In one run each, it finds 67 %. Left only finds 56 % with the same task, and 60 % with the next
-# word as its task. Most of the gap in words found remains; of the gap in loss, less than half.
+# every next word.** In one run each, it finds 67 %; left only finds 56 % with the same task, and 60 % with the next
+# word. Most of the gap in words found remains; of the gap in loss, less than half.
 #
-# In the paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 and 3), the model that reads
-# both ways does better at a later task, too. On SQuAD (where in a text is the answer?), F1, the overlap with the right
-# answer, is 87.9 % for this model and 77.8 % for a left-only one trained on the next word.
+# In the paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 and 3), reading both ways
+# also helps on a later task. On SQuAD (where in a text is the answer?), F1, the overlap with the right answer, is
+# 87.9 %, against 77.8 % for left only with the next word.
 #
-# Does yours help with a later task? (Whether the left-only model would help as much was not tested.)
+# Does your model help with a later task?
 
 # %% [markdown]
 # ## After hidden words, three labelled reviews find most words that judge
 #
 # The new task: which words of a review judge, such as *good* and *dull*? Three reviews are labelled word by word. A
-# linear layer, the *classifier*, reads the vector of each token. You can train it alone and *freeze* the model. Or you
-# can train all of the model briefly at a small learning rate: **fine-tuning** ([Devlin et al.,
-# 2019](https://arxiv.org/abs/1810.04805), section A.3). That leaves a whole copy of the model for each task.
+# linear layer, the *classifier*, reads the vector of each token. You can *freeze* the model and train the classifier
+# alone. Or you can train all weights briefly at a small learning rate: **fine-tuning** (section A.3 of the paper on
+# BERT). That leaves a whole copy of the model for each task.
 #
-# **LoRA** ([Hu et al., 2021](https://arxiv.org/abs/2106.09685)), low-rank adaptation, is between the two. It freezes a
-# matrix W and learns an *update* that is added to it:
+# **LoRA**, low-rank adaptation ([Hu et al., 2021](https://arxiv.org/abs/2106.09685), section 4), is between the two.
+# It freezes a matrix W and learns an *update* that is added to it:
 #
 # $$W + \frac{\alpha}{r}\, B A, \qquad A: (r, n_\text{in}), \quad B: (n_\text{out}, r),$$
 #
@@ -592,10 +583,8 @@ check.prediction("closed_gap", closed_gap)
 #
 # Keep the given layer as `self.linear`, with its weight and its bias frozen; some layers have no bias. `self.A` (r,
 # n_in) and `self.B` (n_out, r) are `nn.Parameter`: A starts at random numbers, B at 0. `merge()` adds the update to
-# the weight, in `self.linear` or in a new layer, and returns an nn.Linear with the same outputs as your layer.
-# `unmerge()` subtracts the update from `self.linear` again; without a merge before it, `unmerge()`
-# does nothing. Your layer's outputs stay the same after any number of calls of both. Gradients must flow to x, A and
-# B.
+# the weight, in `self.linear` or in a new layer. `unmerge()` subtracts it from `self.linear` again. Your layer's
+# outputs stay the same after any number of calls of both. Gradients must flow to x, A and B.
 #
 # <details><summary>Hint 1: forward</summary>
 #
@@ -659,8 +648,8 @@ class LowRank(nn.Module):
 check(LowRank)
 
 # %% [markdown]
-# Your layer updates all queries and values of the model that has found hidden words both ways. The control is a model
-# of the same size with random weights, which learns from the same reviews in the same ways.
+# Your layer updates all queries and values of the model that has found hidden words both ways. The control has the
+# same size and random weights.
 
 # %%
 RATES = {"classifier alone": 0.1, "LoRA, rank 4": 0.01, "all weights": 0.001}
@@ -736,20 +725,21 @@ print(f"largest change of a vector by LoRA: {(updated - before).abs().max():.1f}
 # <div class="figure-caption">
 #
 # **How to read it.** Words of 300 test reviews. **Found**: of the words that judge and are in none of the three
-# labelled reviews, the share that is flagged. **Precision**: leave out the judging words of the labelled reviews; of
-# the other flagged words, the share that judges. Lowest and highest of three runs, each with three other labelled
-# reviews; they share one model of hidden words.
+# labelled reviews, the share that is flagged. **Precision**: of the flagged words, without judging words already
+# labelled, the share that judges. Lowest and highest of three runs, each with three other labelled reviews and the
+# same model of hidden words.
 #
 # </div>
 #
-# **What the model has learned decides, not how many weights are trained.** After hidden words, each way finds at least
-# 67 % of the new words that judge; from random weights, at most 21 %. Yet all of them label the three reviews without
-# an error. Here the frozen vectors hold the answer, and LoRA adds nothing. On real film reviews, LoRA of a
-# published model is ahead of its classifier alone ([Measured further](../../site/further.md#lesson-14)). Merging
-# changes the vectors by rounding only.
+# **What the model learned before decides here, not how many weights are trained.** After hidden words, each way finds
+# at least 67 % of the new words that judge; from random weights, at most 21 %. Yet all label the three reviews
+# without an error. Random vectors say little about words that were never labelled. After hidden words, words that
+# fill the same places, as all judging words do in these generated reviews, probably have similar vectors: a label for
+# *dull* reaches *boring*. (Whether the next word teaches as much was not tested.)
 #
-# This is an easy case: in the generated reviews, all judging words fill the same places. Even so, about a third to a
-# half of these flags are wrong. A linear layer that is fitted with a penalty makes few of these errors ([Measured
+# In this easy case the frozen vectors hold the answer, and LoRA adds nothing; merging changes the vectors by rounding
+# only. Still, about a third to half of the new flags are wrong. On real film reviews, LoRA of a published model is
+# ahead of its classifier alone; and a linear layer fitted with a penalty makes few of the errors here ([Measured
 # further](../../site/further.md#lesson-14)).
 #
 # So hidden words teach a vector for each token. Do they also teach one for a whole text?
@@ -757,17 +747,15 @@ print(f"largest change of a vector by LoRA: {(updated - before).abs().max():.1f}
 # %% [markdown]
 # ## Pairs teach a vector for a whole text
 #
-# To *search*, a program needs one vector for each text: the documents whose vectors are closest to that of the
-# question are **retrieved**. The simplest vector of a text is the mean over its tokens, lesson 8's `mean_pool`, and
-# closeness is the cosine. After hidden words alone, this mean need not help. From it, a linear layer tells lesson 8's
-# positive reviews from negative ones no better than from the mean of random weights ([Measured
-# further](../../site/further.md#lesson-14)).
+# To *search*, a program needs one vector for each text: documents whose vectors are closest to the question's are
+# **retrieved**. The simplest is the mean over its tokens, lesson 8's `mean_pool`, and closeness is the cosine. After
+# hidden words alone, this mean need not help: from it, a linear layer tells lesson 8's positive reviews from negative
+# ones no better than from the mean of random weights ([Measured further](../../site/further.md#lesson-14)).
 #
-# Here is a search with a clear right answer, on numbers in words, as in [lesson
-# 10](../10_encoder_decoder/10_encoder_decoder.ipynb). For each of 200 English numerals, find the German one of the
-# same number. Each has a twin with its first two digits swapped: the same words in another order. Single texts cannot
-# teach this. No text holds both languages, and every digit is used like every other, so nothing tells that *zwei* is
-# *two*. Pairs can:
+# Numerals have a clear right answer: for each of 200 English ones ([lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)), find the German one of the same number. Each has a twin with
+# its first two digits swapped: the same words in another order. Single texts cannot teach this: no text holds both
+# languages, and every digit is used like every other, so nothing tells that *zwei* is *two*. Pairs can:
 
 # %% tags=["hide-input"]
 twos = [(1000 * a + 100 * b + 10 * c + d, 1000 * b + 100 * a + 10 * c + d)
@@ -785,8 +773,8 @@ for number, pair in zip(twos[0], numerals):
 # %% [markdown]
 # Take b pairs of texts that belong together, with vectors $u_i$ and $v_i$. With a **contrastive loss**, each $u_i$
 # has to find its partner among all b vectors $v_j$. The b − 1 others in the batch serve as **in-batch negatives**
-# ([Henderson et al., 2017](https://arxiv.org/abs/1705.00652)), so what does *not* belong together needs no labels.
-# The scores are cosines, divided by a temperature τ:
+# ([Henderson et al., 2017](https://arxiv.org/abs/1705.00652), section 4), so what does *not* belong together needs no
+# labels. The scores are cosines, divided by a temperature τ:
 #
 # $$s_{ij} = \frac{\cos(u_i, v_j)}{\tau}, \qquad
 # L = -\frac{1}{2b} \sum_i \left[ \log \frac{e^{s_{ii}}}{\sum_j e^{s_{ij}}}
@@ -796,17 +784,16 @@ for number, pair in zip(twos[0], numerals):
 # form, in which each $v_i$ also has to find its $u_i$, is that of CLIP ([Radford et al.,
 # 2021](https://arxiv.org/abs/2103.00020), figure 3).
 #
-# Cosines lie between −1 and 1. For one text in a batch of 64, at best the partner has cosine 1 and the other 63 have
-# −1. With τ = 1 even that has the loss $\log(1 + 63\,e^{-2})$, above 2; a small τ lets the loss come close to 0.
+# For one text in a batch of 64, at best the partner has cosine 1 and the other 63 have −1. With τ = 1 even that has
+# the loss $\log(1 + 63\,e^{-2})$, above 2; a small τ lets the loss come close to 0.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `contrastive_loss`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return the loss L, in nats, as one number. Row i of `first` and row i of `second` belong together. The rows come in
-# any length but 0, so scale them. The temperature may be as small as 0.005; the result has to stay finite. A single
-# pair has the loss 0. Gradients must flow to both inputs.
+# Return the loss L, in nats. The rows come in any length but 0, so scale them. The temperature may be as small as
+# 0.005; the result has to stay finite. A single pair has the loss 0. Gradients must flow to both inputs.
 #
 # <details><summary>Hint 1: a classification</summary>
 #
@@ -842,8 +829,8 @@ check(contrastive_loss)
 
 # %% [markdown]
 # Now a BERT learns with your loss from random weights, 64 pairs at a time. So does a baseline that cannot read the
-# order: the mean of word vectors, without any block. Each tested numeral has a **hard negative** among the 200, a text
-# that is easily taken for its partner: the German numeral of its twin.
+# order: the mean of word vectors. Among the 200 is also the German numeral of the twin, a **hard negative**: a text
+# easily taken for the partner.
 
 # %%
 def text_vectors(model, ids):
@@ -893,15 +880,14 @@ for name, (among_all, without) in found.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Share of 200 English numerals whose closest German one is right, among all 200 and without the
-# hard negative. Both trainings take 150 steps, from the same word vectors; one run each. Guessing finds 0.5 %.
+# **How to read it.** Share of 200 English numerals whose closest German one is right. Both trainings take 150 steps,
+# from the same word vectors; one run each. Guessing finds 0.5 %.
 #
 # </div>
 #
 # **Pairs teach vectors that can be searched, across two languages and down to the order of the words.** BERT finds
-# every numeral. The mean of words cannot tell a number from its hard negative and finds less than half. In three more
-# runs, with other weights and other batches, BERT makes no error ([Measured
-# further](../../site/further.md#lesson-14)).
+# every numeral. The mean of words finds less than half, because it cannot tell a number from its hard negative. In
+# three more runs BERT makes no error ([Measured further](../../site/further.md#lesson-14)).
 #
 # What does such a vector hold of a sentence in plain English?
 
@@ -909,13 +895,13 @@ for name, (among_all, without) in found.items():
 # ## A published model's vector says what a sentence is about
 #
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks with e =
-# 384. It started from [every second block](https://huggingface.co/nreimers/MiniLM-L6-H384-uncased) of a model that had
-# been trained to imitate a larger one (*distillation*). Then it learned from 1.17 billion pairs with a contrastive
-# loss, says its card. The vector of a sentence is the mean over its tokens, as in Sentence-BERT ([Reimers and
-# Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3).
+# 384. It started from [every second block](https://huggingface.co/nreimers/MiniLM-L6-H384-uncased) of a model that
+# had been trained to imitate a larger one (*distillation*). Then it learned from 1.17 billion pairs with a
+# contrastive loss. The vector of a sentence is the mean over its tokens, as in Sentence-BERT ([Reimers and Gurevych,
+# 2019](https://arxiv.org/abs/1908.10084), section 3).
 #
-# The finished `rename_bert` translates the names in its file. If neither the data folder nor the Hub has it, the
-# cell takes the *pocket model*, which read reviews both ways.
+# The finished `rename_bert` translates the names in its file. Without that file, the cell takes the *pocket model*,
+# which read reviews both ways.
 
 # %%
 pocket_folder = finished_bert.save(pocket, vocabulary, tempfile.mkdtemp())
@@ -940,9 +926,9 @@ print("your model now:", *(f"{number:.4f}" for number in numbers),
 print("as recorded:   ", *(f"{number:.4f}" for number in run["card"]))
 
 # %% [markdown]
-# With the published file, your numbers should agree with those recorded. These vectors can search. Among 300 second
-# halves of paragraphs, they find the one that belongs to a first half in 41 % of cases; counting words finds 32 %
-# ([Measured further](../../site/further.md#lesson-14)). What do they miss? Pairs of sentences show it.
+# With the published file, your numbers should agree with those recorded. Among 300 second halves of paragraphs, these
+# vectors find that of a first half in 41 % of cases; counting words finds 32 % ([Measured
+# further](../../site/further.md#lesson-14)). What do they miss?
 
 # %% [markdown]
 # <div class="card">
@@ -983,23 +969,15 @@ check.prediction("closer_pair", closer_pair)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, with the published model. One point for each pair, numbered as in the list. **Word
-# overlap (Jaccard)**: the number of words that both sentences have, divided by the number that either has.
+# **How to read it.** Recorded, with the published model. Points are numbered as in the list. **Word overlap
+# (Jaccard)**: words that both sentences have, divided by words that either has.
 #
 # </div>
 #
-# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
-# meaning in different words (pairs 3 to 5), and tells it from another topic (pairs 6 and 7). But who gave and who
-# received hardly changes the vector, nor does who bit (pairs 0 and 1). Two sentences that differ by a *not* are as
-# close as the least similar two of those that mean the same (pairs 2 and 3). The BERT of the numerals did keep the
-# order; what makes the difference was not tested.
-#
-# ## Hidden words and pairs are still in use
-#
-# **Masked diffusion** models such as LLaDA ([Nie et al., 2025](https://arxiv.org/abs/2502.09992)) write by finding
-# hidden words: they start from `[MASK]` everywhere and fill in some tokens at each step. Retrieval-augmented generation
-# ([Lewis et al., 2020](https://arxiv.org/abs/2005.11401)) finds documents by vectors that were trained on pairs of
-# question and passage, and a language model writes its answer from them.
+# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the
+# same meaning in different words (pairs 3 to 5), and tells it from another topic (pairs 6 and 7). But who gave and
+# who bit hardly changes the vector (pairs 0 and 1). Two sentences that differ by a *not* are as close as the least
+# similar two that mean the same (pairs 2 and 3). The BERT of the numerals did keep the order; why was not tested.
 
 # %% [markdown]
 # ## What you can do now
@@ -1007,14 +985,16 @@ check.prediction("closer_pair", closer_pair)
 # **Which task can teach a model that reads both ways?**
 #
 # - **Not the next word.** It is copied, even where nothing can be predicted.
-# - **Hidden words can be learned both ways,** and more are found than from the left (one run each). They teach a vector
-#   for each token: three labelled reviews are then enough to find most words that judge, with many false flags (three
-#   runs). From random weights they are not, however many weights are trained.
+# - **Hidden words can be learned both ways,** and more are found than from the left (one run each). They teach a
+#   vector for each token: three labelled reviews are then enough to find most words that judge, with many false flags
+#   (three runs). With random weights they are not, whichever weights are trained.
 # - **Pairs teach a vector for a whole text.** On numerals it holds the order of the words, in each of four runs; the
 #   published model's hardly does.
 #
-# You can build BERT and load published weights, hide words for it, and write a low-rank update and a contrastive
-# loss.
+# Hidden words and pairs are still in use. **Masked diffusion** models such as LLaDA ([Nie et al.,
+# 2025](https://arxiv.org/abs/2502.09992)) start from `[MASK]` everywhere and fill in some tokens at each step.
+# Retrieval-augmented generation ([Lewis et al., 2020](https://arxiv.org/abs/2005.11401)) answers from documents found
+# by vectors that pairs have trained.
 #
 # **Two questions to think about**
 #
@@ -1038,12 +1018,6 @@ check.prediction("closer_pair", closer_pair)
 # - **J. Devlin et al., ["BERT: pre-training of deep bidirectional transformers for language
 #   understanding"](https://arxiv.org/abs/1810.04805), *NAACL* 2019**, section 3 for the model and its tasks, section
 #   5 for what each is worth.
-# - E. Hu et al., ["LoRA: low-rank adaptation of large language models"](https://arxiv.org/abs/2106.09685), 2021,
-#   section 4.
-# - N. Reimers and I. Gurevych, ["Sentence-BERT"](https://arxiv.org/abs/1908.10084), *EMNLP* 2019, for vectors of
-#   sentences.
-# - M. Henderson et al., ["Efficient natural language response suggestion for Smart
-#   Reply"](https://arxiv.org/abs/1705.00652), 2017, section 4, for in-batch negatives.
 #
 # BERT has a vector for each position in a table, so no text may be longer than the table. How can a model read on?
 #
