@@ -978,6 +978,15 @@ check.prediction("closer_pair", closer_pair)
 # same meaning in different words (pairs 3 to 5), and tells it from another topic (pairs 6 and 7). But who gave and
 # who bit hardly changes the vector (pairs 0 and 1). Two sentences that differ by a *not* are as close as the least
 # similar two that mean the same (pairs 2 and 3). The BERT of the numerals did keep the order; why was not tested.
+#
+# ## What BERT became: hidden words and pairs are still in use
+#
+# **ModernBERT** ([Warner et al., 2024](https://arxiv.org/abs/2412.13663)) is a BERT with parts of later models, among
+# them rotary positions (lesson 6) and a gated network (lesson 18). It reads windows of 8,192 tokens and learned from
+# hidden words in 2 trillion tokens. **Masked diffusion** models such as LLaDA ([Nie et al.,
+# 2025](https://arxiv.org/abs/2502.09992)) write: they start from `[MASK]` everywhere and fill in some tokens at each
+# step. Retrieval-augmented generation ([Lewis et al., 2020](https://arxiv.org/abs/2005.11401)) answers from documents
+# found by vectors that pairs have trained.
 
 # %% [markdown]
 # ## What you can do now
@@ -990,11 +999,6 @@ check.prediction("closer_pair", closer_pair)
 #   (three runs). With random weights they are not, whichever weights are trained.
 # - **Pairs teach a vector for a whole text.** On numerals it holds the order of the words, in each of four runs; the
 #   published model's hardly does.
-#
-# Hidden words and pairs are still in use. **Masked diffusion** models such as LLaDA ([Nie et al.,
-# 2025](https://arxiv.org/abs/2502.09992)) start from `[MASK]` everywhere and fill in some tokens at each step.
-# Retrieval-augmented generation ([Lewis et al., 2020](https://arxiv.org/abs/2005.11401)) answers from documents found
-# by vectors that pairs have trained.
 #
 # **Two questions to think about**
 #
