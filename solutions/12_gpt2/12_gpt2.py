@@ -7,7 +7,7 @@
 # %% [markdown]
 # # 12 · GPT-2
 #
-# *Open a published model*
+# *Open a folder of weights*
 #
 # > *if not* one of the future, and only scruples with some sight of it. "I do not know how to do all, and perhaps I do
 # > not know what to do."
@@ -19,15 +19,14 @@
 # the weights. None of them is a program. **What do you have to write so that such a folder continues a text, how do
 # you know that you have written it right, and how do you make it faster without changing a token?**
 #
-# You write this program, compare it with another one, and make it faster. Then you look, in a finished copy of it, for
-# heads that the model needs.
+# At the end you look, in a finished copy of this program, for heads that the model needs.
 #
 # | | |
 # |---|---|
 # | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you fix a converter |
 # | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
 # | **It takes** | about 105 minutes: seven exercises, 22 points, and two predictions |
-# | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s that come with the course; also the smallest published one, if you have a network and half a gigabyte to spare |
+# | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s of the course; also with the smallest published one, if half a gigabyte may be downloaded |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width
 # of one head, n the size of the vocabulary. Blocks, heads and positions are counted from 0.
@@ -63,7 +62,7 @@ check = start("12_gpt2")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# Here is such a program, with a folder already open. The model in it was trained on Python code:
+# Here is such a program with a folder open; its model was trained on Python code:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -74,12 +73,12 @@ show_player("pocket")
 # ## One file of the folder holds the sizes
 #
 # OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)),
-# trained on [WebText](../../site/glossary.md#webtext), the text of web pages that Reddit users had linked to
-# (section 2.1). The smallest is the folder [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on
-# the Hugging Face Hub. The course includes two small folders with the same files, the **pocket models**. One model was
-# trained on the source of Python's standard library. The other started from the trained blocks of the first and was
-# then trained on six novels by Jane Austen. The Python folder's `config.json` says:
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)), trained
+# on [WebText](../../site/glossary.md#webtext), the text of web pages that Reddit users had linked to (section 2.1). The
+# smallest is the folder [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on the Hugging Face
+# Hub. The course includes two small folders with the same files, the **pocket models**. One was trained on the source
+# of Python's standard library. The other started from its trained blocks and went on with six novels by Jane Austen.
+# The Python folder's `config.json` says:
 
 # %%
 folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
@@ -99,28 +98,27 @@ plots.diagrams.gpt2_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **The orange table of tokens is used twice,** the second time for the logits, one for each possible next token. The
-# labels on the arrows are shapes. Only the first t rows of the table of positions are added.
+# **The orange table of tokens is used twice,** the second time for the logits. The labels on the arrows are shapes.
 #
 # </div>
 #
 # ## The block is lesson 9's, with GELU and more biases
 #
-# GPT-2 is built like the model of lesson 9. Four things are new: biases in the layer for queries, keys and values,
+# Four things are new since the model of lesson 9: biases in the layer for queries, keys and values,
 # [GELU](../../site/glossary.md#gelu) instead of ReLU; one table for both input and output, where the output has no
 # bias; and tokens instead of bytes.
 #
-# **Conv1D.** GPT-2's linear layers were published as convolutions of width 1. Their weight is (n_in, n_out), and
-# they compute x @ w + bias; `nn.Linear` stores the transpose. The layer is given, as `Conv1D(n_in, n_out)`.
+# **Conv1D.** GPT-2's linear layers were published as convolutions of width 1. Their weight is (n_in, n_out), and they
+# compute x @ w + bias; `nn.Linear` stores the transpose.
 #
-# **GELU.** ReLU multiplies x by 0 or 1, depending on its sign. GELU multiplies it by Φ(x), the probability that a
-# standard normal number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415), section
-# 2). GPT-2 uses their approximation of it by tanh, given here as `finished_gelu`.
+# **GELU.** ReLU multiplies x by 0 or 1, depending on its sign; GELU by Φ(x), the probability that a standard normal
+# number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their
+# approximation of it by tanh, given here as `finished_gelu`.
 #
 # The block is pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then
-# $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. Attention is that
-# of lesson 5, with biases. **One** layer makes queries, keys and values, (b, t, e) to (b, t, 3e), side by side in this
-# order. The layers are given; you write what happens between them.
+# $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. Attention is that of
+# lesson 5. **One** layer makes queries, keys and values, (b, t, e) to (b, t, 3e), side by side in this order. The
+# layers are given; you write what happens between them.
 #
 # In the exercises do not call `finished_gpt2`, or another finished part that does the same (`FinishedBlock` in
 # `GPT2Block`).
@@ -191,13 +189,13 @@ check(GPT2Block)
 # %% [markdown]
 # ## One table serves the input and the output
 #
-# Before the blocks, each token's vector is added to the vector of its position, 0 to t − 1. After them comes one
-# norm, because nothing has normalised the last sum, and then the logits.
+# Each token's vector is added to that of its position, 0 to t − 1. After the blocks comes one norm, because nothing has
+# normalised the last sum, and then the logits.
 #
-# GPT-2 has no separate matrix for the logits. It uses the **table of tokens once more**: the logit of token j is
-# the dot product of the final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of
-# shape (n, e). The head is *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and
-# Wolf, 2017](https://aclanthology.org/E17-2025/)). The logits are lesson 1's dot products, one for each token.
+# For the logits GPT-2 uses the **table of tokens once more**: the logit of token j is the dot product (lesson 1) of the
+# final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). The head is
+# *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and Wolf,
+# 2017](https://aclanthology.org/E17-2025/)).
 
 # %% [markdown]
 # <div class="card">
@@ -207,8 +205,7 @@ check(GPT2Block)
 # Make `tokens` and `positions` (`nn.Embedding`), `blocks` (each a `FinishedBlock(config)` of its own) and `norm`
 # (`nn.LayerNorm` with config.epsilon), and use them in `forward`. The sizes are config.n, config.t_max, config.e and
 # config.depth. The model has no other parameters: the output head is the weight of `tokens` itself, not a copy of it,
-# and has no bias. (An nn.Linear that holds this very weight adds no parameter.) Gradients must reach every parameter,
-# and new tensors are created on the device of the ids.
+# and has no bias. Gradients must reach every parameter, and new tensors are created on the device of the ids.
 #
 # <details><summary>Hint 1: the positions</summary>
 #
@@ -219,7 +216,7 @@ check(GPT2Block)
 # <details><summary>Hint 2: the tied head</summary>
 #
 # With e = 2 and the table [[1, 0], [0, 1], [1, 1]] of three tokens, the final vector [2, 5] has the logits [2, 5, 7]:
-# its dot products with the three rows.
+# its dot products with the three rows. An nn.Linear that holds this very weight adds no parameter.
 #
 # </details>
 # </div>
@@ -256,7 +253,7 @@ check(GPT2)
 #
 # ## The published numbers fit once they are renamed
 #
-# The file of weights holds names, shapes and numbers, and no code. The names are not ours:
+# The file of weights holds names, shapes and numbers. The names are not ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -279,15 +276,15 @@ print(f"{len(published)} tensors")
 # - some have **`transformer.`** before all these names;
 # - older ones contain, in each block, the mask as **`attn.bias`** and the number for hidden scores as
 #   **`attn.masked_bias`**; neither is a weight;
-# - some contain **`lm_head.weight`**, always without the prefix: the table of tokens a second time.
+# - some contain **`lm_head.weight`**, always without the prefix: the table of tokens again.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `rename_weights`** &nbsp; ★★☆ · 8 minutes · 3 points
 #
-# Return a new dict with the same tensors, or copies of them, under our names, without the masks and without the head,
-# for files with and without the prefix. The caller's dict stays unchanged.
+# Return a new dict with the same tensors, or copies of them, under our names, without masks and head, for files with
+# and without the prefix. The caller's dict stays unchanged.
 #
 # <details><summary>Hint 1: a prefix and an ending</summary>
 #
@@ -335,9 +332,8 @@ check(rename_weights)
 # %% [markdown]
 # ## One program writes like a novel or like Python
 #
-# The next cell puts together your `GPT2`, your `GPT2Block` and your `rename_weights`. (If you have skipped the
-# block, write `FinishedBlock` in its place.) `load_state_dict` says what is missing and what is left over: with
-# someone else's file, read that whole list.
+# The next cell puts together your `GPT2`, your `GPT2Block` and your `rename_weights`. (If you have skipped the block,
+# write `FinishedBlock` in its place.) `load_state_dict` says what is missing and what is left over.
 
 # %% tags=["nbval-check-output"]
 def opened(folder, block=GPT2Block, say=None):
@@ -383,16 +379,16 @@ print(f"--- pocket_python\n{written(mine, tokenizer, PROMPT, seed=1)}")
 # ## Weights can fit and still be wrong
 #
 # Some programs, such as minGPT, have no Conv1D: they use nn.Linear and transpose the weights on loading. The next
-# function does that for a whole file. Its result loads without an error and is wrong in one matrix per block.
+# function does that for a whole file. Its result loads without an error, and one matrix in every block is wrong.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `for_linear`** &nbsp; fix · ★★☆ · 6 minutes · 2.5 points
 #
-# `shapes` has, for each published name, the shape of that tensor in the model with nn.Linear. Find the matrix that is
-# wrong in every block of the result, and fix the function for models of every size. Tables, norms and biases stay as
-# they were published. The caller's dict and its tensors stay unchanged.
+# `shapes` has, for each published name, the shape of that tensor in the model with nn.Linear. Find the wrong matrix,
+# and fix the function for models of every size. Tables, norms and biases stay as they were published. The caller's dict
+# and its tensors stay unchanged.
 #
 # <details><summary>Hint 1: which one</summary>
 #
@@ -443,14 +439,14 @@ check(for_linear)
 #
 # ## The loss can miss an error; a comparison by stages locates it
 #
-# Two tests are possible. The first is the **loss** on the beginnings of 16 modules that the Python model was not
-# trained on. The second is a **comparison at every stage** with another program, Hugging Face's
-# [`transformers`](https://huggingface.co/docs/transformers). Its results were recorded: it loaded the Python folder
-# and read three lines of code, and the vectors after each stage were written to a file. **Hooks**, functions that
-# PyTorch calls whenever a layer is called, collect the vectors of your model.
+# Two tests are possible: the **loss** on the beginnings of 16 modules that the Python model was not trained on, and a
+# **comparison at every stage** with another program, Hugging Face's
+# [`transformers`](https://huggingface.co/docs/transformers). It loaded the Python folder and read three lines of code,
+# and its vectors after each stage were recorded. **Hooks**, functions that PyTorch calls whenever a layer is called,
+# collect those of your model.
 #
-# Both tests are given your model, and seven finished ones with one error each. None of the errors raises an
-# exception.
+# Both get your model, and seven finished ones with one error each: the four of the prediction, the exact GELU,
+# positions counted from 1, and `unify` transposed in block 2 alone. None raises an exception.
 
 # %%
 @torch.no_grad()
@@ -582,9 +578,9 @@ check.prediction("dearest_error", dearest_error)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference,
-# divided by the largest component of the reference there. A mark at 10⁻⁹ means no difference. The line
-# *float32* is its relative precision; the table counts differences above a hundred times this precision.
+# **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference, divided
+# by the largest component there. A mark at 10⁻⁹ means no difference. The table counts differences above a hundred times
+# the precision of *float32*.
 #
 # </div>
 #
@@ -592,26 +588,23 @@ check.prediction("dearest_error", dearest_error)
 # have the loss 2.580. The difference is small, but from block 0 on it is no rounding.
 #
 # **The comparison says where an error begins; the loss cannot.** With `unify` transposed in block 2 alone, the line
-# follows yours through block 1 and leaves it at block 2. The loss is 2.751. Positions from 1 are wrong from the
-# embeddings on, and have nearly the same loss, 2.767. A correct but weaker model could have this loss, too. (Without a
-# mask the loss means nothing: each position but the last sees its answer.)
+# follows yours through block 1 and leaves it at block 2. The loss is 2.751. The error *positions from 1* shows in the
+# embeddings already; its loss is nearly the same, 2.767. A correct but weaker model could have this loss, too. (Without
+# a mask the loss means nothing: each position but the last sees its answer.)
 #
-# Without the final norm the loss is largest. The last sum of the residual stream is large, the logits grow with it,
-# and the model bets nearly everything on one token. A wrong bet then costs tens of nats.
+# Without the final norm the loss is largest. A likely reason: nothing limits the last sum of the residual stream, so
+# the logits are large, and the model bets nearly everything on one token. With all `unify` transposed, the error of
+# exercise 4, the loss is above ln n, the loss of a guess.
 #
-# The error of exercise 4, all `unify` transposed, loads without complaint. Its loss is above ln n, the loss of a
-# guess.
-#
-# Your model agrees with the reference. Which of its computations does it repeat?
+# Your model agrees with the reference. What does it compute again for each token?
 #
 # ## With a key-value cache the tokens are the same, and come faster
 #
-# As in lesson 9, your model computes all earlier positions again for each token that it writes.
-#
-# The causal mask makes this unnecessary. Position i looks only at positions up to i, so nothing that comes later
-# changes its keys and values, in any block. A new token needs *its* query, key and value, and the **kept keys and
-# values** of all tokens before it: a [key-value cache](../../site/glossary.md#key-value-cache), or KV cache
-# ([Shazeer, 2019](https://arxiv.org/abs/1911.02150), section 2.4).
+# As in lesson 9, your model computes all earlier positions again for each token that it writes. The causal mask makes
+# this unnecessary. Position i looks only at positions up to i, so nothing that comes later changes its keys and values,
+# in any block. A new token needs *its* query, key and value, and the **kept keys and values** of all tokens before it:
+# a [key-value cache](../../site/glossary.md#key-value-cache), or KV cache ([Shazeer,
+# 2019](https://arxiv.org/abs/1911.02150), section 2.4).
 
 # %%
 plots.diagrams.cache_growing()
@@ -619,9 +612,9 @@ plots.diagrams.cache_growing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Each later pass reads one token and uses what was kept.** The passes of the model, one below the other. The first
-# reads the whole prompt. A row is a query, and its cells are the positions whose keys and values it uses: blue ones
-# are computed in the pass, grey ones were kept, (b, h, s, d) for s positions.
+# **Each later pass reads one token and uses what was kept.** The first pass, on top, reads the whole prompt. A row is a
+# query, and its cells are the positions whose keys and values it uses: blue ones are computed in the pass, grey ones
+# were kept, (b, h, s, d) for s positions.
 #
 # </div>
 
@@ -630,11 +623,10 @@ plots.diagrams.cache_growing()
 #
 # **Exercise 5 · `attend_with_past`** &nbsp; ★★☆ · 9 minutes · 3 points
 #
-# Write attention for t new positions of a text whose earlier keys and values were kept. In the first call there are
-# none, and `old_k` and `old_v` are None. Append the new keys and values to the old ones. Each new position sees all
-# earlier positions and itself, and none after it. Scores are divided by √d. Return the output, and the keys and
-# values of all s positions: the next call gets them as its old ones. New tensors are created on the device of q. It
-# is used only for generation; no gradient is needed.
+# Write attention for t new positions of a text whose earlier keys and values were kept; in the first call there are
+# none. Append the new keys and values to the old ones: the next call gets the result as its old ones. Each new position
+# sees itself and all before it. Scores are divided by √d. New tensors are created on the device of q. No gradient is
+# needed.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
@@ -678,10 +670,10 @@ check(attend_with_past)
 #
 # **Exercise 6 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
-# Continue a text greedily, each time with the most probable token. First the prompt goes through the blocks, then
-# each new token alone, at its own position: every token goes through the model at most once. Return the new tokens
-# without the prompt. `cache.layers[k]` is the part of the cache that block k takes as its second argument;
-# `cache.length` is how many positions have been read. New tensors are created on the device of the ids.
+# Continue a text greedily. First the prompt goes through the blocks, then each new token alone, at its own position:
+# every token goes through the model at most once. Return only the new tokens. `cache.layers[k]` is the part of the
+# cache that block k takes as its second argument; `cache.length` is how many positions have been read. New tensors are
+# created on the device of the ids.
 #
 # <details><summary>Hint 1: one round</summary>
 #
@@ -723,8 +715,8 @@ def generate_cached(model, ids, count):
 check(generate_cached)
 
 # %% [markdown]
-# `with_cache` puts a layer that calls your `attend_with_past` into each block (the rest of these blocks is
-# finished), and lets your model embed tokens at any position.
+# `with_cache` puts a layer that calls your `attend_with_past` into each finished block, and lets your model embed
+# tokens at any position.
 
 # %%
 class CachedAttention(nn.Module):
@@ -784,13 +776,13 @@ print(f"{run['machine']}, one of them used\n{run['command']}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **With a cache, the next token costs nearly the same after one token as after hundreds.** Recorded: the time of
-# one core for one more token, for a GPT-2 of this size with random weights.
+# **With a cache, the next token costs nearly the same after one token as after hundreds.** Recorded on one core, for a
+# GPT-2 of this size with random weights.
 #
 # </div>
 #
-# After 512 tokens, the next one comes 32 times as fast. The price is memory: two vectors of width e for each token
-# in every block. For 1,024 tokens of the smallest GPT-2 these are 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
+# After 512 tokens, the next one comes 32 times as fast. The price is memory, two vectors of width e for each token in
+# every block: for 1,024 tokens of the smallest GPT-2, 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
 #
 # ## The published folders have the same files and larger numbers
 #
@@ -809,7 +801,7 @@ else:
     print(f"most probable: {begun}{cutter.decode(likely[0])}")
 
 # %% [markdown]
-# Your program is right. A finished copy of it can also switch heads off.
+# A finished copy of your program can also switch heads off.
 #
 # ## Which heads does copying need?
 #
@@ -864,9 +856,10 @@ def induction_score(weights, period):
 check(induction_score)
 
 # %% [markdown]
-# A score says only where a head looks. To find out whether the model needs it, **switch it off**: set its output to
-# zero. Copying is measured by the loss on the second appearance of random tokens, which offer no other clue than the
-# repetition. The previous-token score, the mean weight on the token before, is measured on held-out code.
+# In training, half of the Python model's windows at first, and fewer later, contained a stretch of text or random
+# tokens twice. A score says only where a head looks. To find out whether the model needs it, **switch it off**: set its
+# output to zero. Copying is measured by the loss on the second appearance of random tokens, which offer no other clue
+# than the repetition. The previous-token score, the mean weight on the token before, is measured on held-out code.
 
 # %% [markdown]
 # <div class="card">
@@ -932,41 +925,36 @@ for name, some in ((f"{len(copying)} of {len(others)} other heads, five draws", 
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# Random tokens cannot be guessed, and the model is sure of wrong ones: its loss on the first appearance lies above ln
-# n. So watch the second appearance.
+# Watch the second appearance. (On the first, the model is sure of wrong tokens: its loss lies above ln n.)
 #
-# **Copying fails without the previous-token head, and without all nine induction heads.** On held-out code the
-# previous-token head puts 0.98 of its weight on the token before; the nine have at least ten times the induction score
-# of even weights. The losses on the second appearance rise above ln n. The strongest induction head alone is hardly
-# missed.
+# **Copying fails without the previous-token head, and without all nine induction heads.** The nine are all the heads
+# with more than ten times the induction score of even weights. The losses on the second appearance rise above ln n. The
+# strongest induction head alone is hardly missed.
 #
 # **Needing a head does not say what it does.** Head 5 of block 0 hardly looks at the token before, and without it
 # copying fails, too; ordinary code is then predicted much worse ([Measured further](../../site/further.md#lesson-12)).
-# So the table does not show whether the previous-token head serves copying alone. With nine other heads off (of those
-# that neither copy nor stand in the table) both losses rise, and part of the copying is left.
+# So the table does not show whether the previous-token head serves copying alone. With nine of the 13 other heads off
+# both losses rise, and part of the copying is left.
 #
-# This is one model, on one draw of tokens. In training, half of its windows at first, and fewer later, contained a
-# stretch of text or random tokens twice. In the models of two and more layers that Olsson et al. trained on ordinary
-# text, induction heads form by themselves, early in training
-# ([2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)).
+# This is one model, on one draw of tokens. In the paper's models of two and more layers, trained on ordinary text,
+# induction heads form by themselves, early in training.
 #
 # Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
 #
 # ## What you can do now
 #
-# **What do you have to write so that a folder continues a text, how do you know that you have written it right, and
-# how do you make it faster without changing a token?**
+# **How do you make a folder of weights continue a text, correctly and fast?**
 #
 # - **You write GPT-2 and a translation of the names;** the tokenizer of lesson 11 and `generate` of lesson 9 do the
-#   rest. Two folders then continue the same two words, one like a novel and one like Python.
-# - **You compare its numbers with those of another program, stage by stage.** On three lines of code yours differ by
-#   no more than rounding, and a matrix transposed in block 2 shows at block 2. Loading does not notice it. The loss
-#   does not notice the exact GELU.
-# - **You keep keys and values in a cache.** It changed no token of one text from either folder. In the recorded run,
-#   the longer the text, the more time it saved.
+#   rest.
+# - **You compare its numbers with those of another program, stage by stage.** On three lines of code yours differ by no
+# more than rounding. Loading does not notice a transposed square matrix, and the loss does not notice the exact GELU;
+# the comparison finds both.
+# - **You keep keys and values in a cache.** It changed no token of one text from either folder. In the recorded run it
+#   saved more time, the longer the text.
 #
-# Then you looked inside. On one draw of random tokens, copying in the Python model fails without its previous-token
-# head, without one other head, and without all nine induction heads. With nine other heads off, part of it is left.
+# On one draw of random tokens, copying in the Python model fails without its previous-token head, without one other
+# head, and without all nine induction heads.
 #
 # **A question to think about**
 #
@@ -981,18 +969,13 @@ check.prediction("switched_off_head", switched_off_head)
 #
 # </details>
 #
-# [Measured further](../../site/further.md#lesson-12) shows what all heads look at, two of them on a line of code, and
-# both models on both languages.
+# [Measured further](../../site/further.md#lesson-12) shows what all heads look at, and both models on both languages.
 #
 # **Further reading**
 #
 # - **A. Radford et al., ["Language models are unsupervised multitask
 #   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-#   2019**, sections 2.1 to 2.3 for the model, table 3 for its
-#   [zero-shot](../../site/glossary.md#zero-shot) results.
-# - C. Olsson et al., ["In-context learning and induction
-#   heads"](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html), *Transformer
-#   Circuits Thread*, 2022.
+#   2019**, sections 2.1 to 2.3 for the model, table 3 for its [zero-shot](../../site/glossary.md#zero-shot) results.
 #
 # You have come from a dot product to GPT-2. The next lesson looks back: what was attention invented for?
 #
