@@ -948,8 +948,8 @@ check.prediction("switched_off_head", switched_off_head)
 # - **You write GPT-2 and a translation of the names;** the tokenizer of lesson 11 and `generate` of lesson 9 do the
 #   rest.
 # - **You compare its numbers with those of another program, stage by stage.** On three lines of code yours differ by no
-# more than rounding. Loading does not notice a transposed square matrix, and the loss does not notice the exact GELU;
-# the comparison finds both.
+#   more than rounding. Loading does not notice a transposed square matrix, and the loss does not notice the exact
+#   GELU; the comparison finds both.
 # - **You keep keys and values in a cache.** It changed no token of one text from either folder. In the recorded run it
 #   saved more time, the longer the text.
 #
