@@ -153,8 +153,8 @@
 
   function show(written) {
     document.getElementById("found-first")?.remove();
-    const found = window.findSubjects(written);
     const question = corrected(written, window.SUBJECTS ?? []);
+    const found = window.findSubjects(question);
     const place = document.querySelector("#search-results");
     if (!place) return;
     if (!found.length) {

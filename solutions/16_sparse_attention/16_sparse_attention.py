@@ -442,7 +442,7 @@ def in_window(q, k, v, w):
     return F.scaled_dot_product_attention(q, k, v, local_mask(q.shape[-2], w, q.device))
 
 def gated(q, k, v, log_g):
-    """What the loop of exercise 4 computes, all positions at once: see the last exercise."""
+    """What the loop of exercise 4 computes, for all positions at once: the sum over j."""
     total = log_g.cumsum(dim=-1)
     decay = (total[..., :, None] - total[..., None, :]).tril().exp()
     return (q @ k.mT * decay).tril() @ v
@@ -834,7 +834,7 @@ for name, way in ways.items():
 
 # %% [markdown]
 # **In chunks the state takes a small part of the time and of the memory of all pairs, though nothing is cut off.** The
-# loop takes many times as long.
+# loop takes many times as long as the chunks.
 #
 # ## Models mix cheap and full layers
 #
