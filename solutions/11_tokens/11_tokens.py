@@ -80,13 +80,13 @@ plt.show()
 # <div class="figure-caption">
 #
 # **One sentence, cut in five ways.** Each box is a token; the colours only tell neighbours apart. "·" is a space, and
-# "Ã¼" are the two bytes of ü. The first four rows use merges that were learned on Python code, for this course's own
+# "Ã¼" are the two bytes of ü. Rows two to four use merges that were learned on Python code, for this course's own
 # small GPT-2. The last row is OpenAI's GPT-2.
 #
 # </div>
 #
 # **With all 1,791 merges, the sentence has fewer than half as many tokens as bytes.** With its space, *exception*,
-# common in code, is one token; *Zürich*, rare there, falls into six.
+# common in code, is one token; *Zürich*, rare there, falls with its space into six.
 
 # %% [markdown]
 # ## Merges are learned by counting pairs
@@ -169,9 +169,10 @@ print(learn_merges(four_words, 4))
 # %% [markdown]
 # ## Every text is bytes, so no text is unknown
 #
-# What are the first symbols? A byte has 256 values, and a vocabulary that holds them all can spell any text. But
-# GPT-2's merges are kept in a text file, where spaces and new lines separate symbols, and some other bytes do not
-# print. So each byte gets a **printable character** to stand for it.
+# What are the first symbols? Exercise 1 began with characters, but Unicode has too many of them for a table, and most
+# are rare. A byte has 256 values, and a vocabulary that holds them all can spell any text. But GPT-2's merges are
+# kept in a text file, where spaces and new lines separate symbols, and some other bytes do not print. So each byte
+# gets a **printable character** to stand for it.
 
 # %% [markdown]
 # <div class="card">
@@ -181,7 +182,7 @@ print(learn_merges(four_words, 4))
 # Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are
 # visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an
 # invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next. All
-# 256 characters are different. Typing out the whole table is fine, too. Do not call `finished_alphabet` here.
+# 256 characters are different. Typing out the whole table is fine. Do not call `finished_alphabet` here.
 #
 # <details><summary>Hint 1: a character from its number</summary>
 #
@@ -233,18 +234,18 @@ shown = ["".join(pair).replace("Ġ", "·") for pair in learned]
 for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
-# %% [markdown]
-# **What the text repeats becomes a token.** The first merges are common in English: *he*, *in*, *on*, *the*. Among
-# the last are some of this text's own, such as *value* and *class*. GPT-2 has 50,000 merges, learned on
-# web pages; with the 256 bytes and one token for the end of a text, n = 50,257.
+# %% [markdown] **What the text repeats becomes a token.** The first merges are common in English: *he*, *in*, *on*,
+# *the*. Among the last are some of this text's own, such as *value* and *class*. GPT-2 has 50,000 merges, learned on
+# web pages. Its vocabulary numbers the 256 bytes, then the symbol that each merge makes; with one token for the end
+# of a text, n = 50,257.
 #
 # How is a new text cut?
 #
 # ## The same merges cut any text
 #
 # The regular expression cuts a new text into pieces, each piece is spelled in bytes, and the learned merges join its
-# symbols. The encoder in the next exercise does all this, and no text makes it fail. But it cuts many words
-# into other tokens than learning did.
+# symbols. The encoder in the next exercise does all this, and no text makes it fail. But it cuts many words into
+# other tokens than learning left them in.
 
 # %% [markdown]
 # <div class="card">
@@ -339,8 +340,8 @@ plots.diagrams.merges_in_two_orders("abc", [("b", "c"), ("a", "b")])
 #
 # **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Return the text of the ids. Where bytes make no character, the text has U+FFFD ("�") instead, exactly where Python's
-# own `decode` puts it if asked to. Do not call `Tokenizer` here.
+# Return the text of the ids. The tokens that a model writes may form no character: where bytes make none, the text
+# has U+FFFD ("�") instead, exactly where Python's own `decode` puts it if asked to. Do not call `Tokenizer` here.
 #
 # <details><summary>Hint 1: two dicts reversed</summary>
 #
@@ -427,8 +428,8 @@ show_cuts("1234567890", "1999", "2024")
 # %% nbgrader={"grade": true, "grade_id": "check_cut_of_digits", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("cut_of_digits", cut_of_digits)
 
-# %% [markdown]
-# **Digits come in uneven groups.** Where they are cut changes how well a model calculates ([Singh and Strouse,
+# %% [markdown] **Digits come in uneven groups.** *1999* was frequent enough to become one token; *2024* was not.
+# Where they are cut changes how well a model calculates ([Singh and Strouse,
 # 2024](https://arxiv.org/abs/2402.14903)); the first Llama cut every number into single digits ([Touvron et al.,
 # 2023](https://arxiv.org/abs/2302.13971), section 2.1). Do all languages fare alike?
 #
@@ -494,9 +495,10 @@ plt.show()
 #
 # </div>
 #
-# **The merges widen the gap.** In bytes, German and Chinese cost less than English, and Hindi 2.2 times as much. In
-# tokens all four cost more, Hindi 5.7 times as much: a window holds less than a fifth as much of it. Over many
-# languages the spread is larger still ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
+# **The merges widen the gap.** In bytes, the German and Chinese sentences are shorter than the English ones; Hindi's
+# have 2.2 times as many. In tokens all four cost more, Hindi 5.7 times as much: a window holds less than a fifth as
+# much of it. So for German and Chinese the merges alone are to blame, for Hindi bytes and merges. Over many languages
+# the spread is larger still ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
 #
 # How can two models be compared when their tokens differ?
 #
@@ -591,7 +593,7 @@ for merges, nats, tokens in measured:
 # tokenizers in bits per byte on the same text, never by perplexity or loss per token.
 #
 # But more merges also make a larger table of frequencies, and this model sees no context. Do tokens still help a
-# transformer of the same size?
+# model that sees context and is no larger?
 #
 # ## In a short training at equal size and reading, tokens predict better
 #
@@ -638,9 +640,12 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 # **After the same reading, the model on tokens predicts the held-out text better**: 2.32 bits per byte against 3.16.
 #
 # This is one seed and a short training. With twice the reading the gap is less than half as large ([Measured
-# further](../../site/further.md#lesson-11)). And more differs than the cut: the merges were counted on all of the
-# training text, a window of tokens holds more text, and the byte model makes more than three times as many steps and
-# has wider networks. How much each matters was not measured. So the model on tokens learns faster here; that it ends
+# further](../../site/further.md#lesson-11)). Both models are poor: with the same 1,000 merges, frequencies alone
+# needed 2.66.
+#
+# And more differs than the cut. Two things favour the tokens: their merges were counted on all of the training text,
+# and a window of them holds more text. Two favour the bytes: more than three times as many steps, and wider networks.
+# How much each matters was not measured. So the model on tokens learns more from the same short reading; that it ends
 # better is not shown.
 #
 # ## What you can do now
@@ -651,7 +656,7 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 #
 # - **Shorter sequences, and still no unknown text.** With 2,000 merges, the last fifth of the manual took about a
 #   quarter as many tokens as bytes.
-# - **Faster learning at the same size**, in one short training with one seed.
+# - **More learned from the same reading, at the same size**, in one short training with one seed.
 #
 # It pays:
 #
@@ -676,15 +681,15 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 # Its vector has hardly been trained, and the model does not know what to make of it. Such tokens exist because the
 # vocabulary is often learned on other text than the model. One of GPT-2's, " SolidGoldMagikarp", was the name of a
 # Reddit user; asked to repeat it, models of its family answered with something else ([Land and Bartolo,
-# 2024](https://arxiv.org/abs/2405.05417), look for more of them).
+# 2024](https://arxiv.org/abs/2405.05417), tell of it and find more).
 #
 # </details>
 # <details><summary>3. Could a model do without tokens, and read bytes?</summary>
 #
 # Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention
 # grows with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the
-# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model,
-# where a smaller byte model decides.
+# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model; a
+# smaller byte model decides where to cut.
 #
 # </details>
 #
