@@ -9,21 +9,20 @@
 #
 # *What a model reads instead of letters*
 #
-# Ask GPT-2 how many r are in *strawberry*, and it has no letters to count. A program has cut the text into pieces,
-# called **tokens**, and the model gets their numbers, the **ids**. Lesson 9's model read plain bytes and needed no
-# such program. **What does a model gain by reading tokens in place of bytes, and what does it pay?**
-#
-# You build this program as GPT-2 has it, measure what its cuts cost, and compare a model on tokens with one on bytes.
+# Ask GPT-2 how many r are in *strawberry*, and it has no letters to count. A program, the **tokenizer**, has cut the
+# text into pieces, called **tokens**, and the model gets only their numbers, the **ids**. Lesson 9's model read plain
+# bytes and needed no such program. **What does a model gain by reading tokens in place of bytes, and what does it
+# pay?**
 #
 # | | |
 # |---|---|
 # | **You will build** | GPT-2's tokenizer: its byte alphabet, the learning of merges, decoding, bits per byte; and you fix an encoder |
 # | **You need** | [lesson 9](../09_character_generator/09_character_generator.ipynb) for cross-entropy and bits per byte; bytes and text in Python |
-# | **It takes** | about 70 minutes: five exercises, 13 points, and three predictions |
+# | **It takes** | about 65 minutes: five exercises, 13 points, and three predictions |
 # | **It computes** | for a few seconds a cell, and for less than a minute where two models are trained, on any laptop |
 #
-# In [the notation table](../../site/notation.md), n is the size of the vocabulary. What every check asks is on [the
-# page for students](../../site/students.md).
+# As in [the notation table](../../site/notation.md), n is the size of the vocabulary. [The page for
+# students](../../site/students.md) says what every check asks.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -37,7 +36,7 @@ from helpers import plots
 from helpers.data.datasets import gpt2_files
 from helpers.data.recorded import recorded
 from helpers.data.text import manual
-from helpers.data.toy.five_sentences import CODE, SENTENCES
+from helpers.data.toy.five_sentences import SENTENCES
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import gpt2 as finished_gpt2
@@ -53,10 +52,9 @@ check = start("11_tokens")
 # %% [markdown]
 # ## With more merges a text has fewer tokens
 #
-# [Lesson 8](../08_classifier/08_classifier.ipynb) cut at words, and a word that is not in the list stays unknown.
-# With bytes nothing is unknown, and sequences are long: a window holds less text, and each byte written costs a pass
-# through the model. GPT-2 starts from bytes and joins those that often occur
-# side by side ([Radford et al.,
+# [Lesson 8](../08_classifier/08_classifier.ipynb) cut texts into words, and a word outside its list stays unknown.
+# Bytes can spell every word, but their sequences are long: a window holds less text, and each byte written costs a
+# pass through the model. GPT-2 starts from bytes and joins those that often occur side by side ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 # section 2.2). Joining one such pair is a **merge**.
 
@@ -82,21 +80,20 @@ plt.show()
 # <div class="figure-caption">
 #
 # **One sentence, cut in five ways.** Each box is a token; the colours only tell neighbours apart. "·" is a space, and
-# "Ã¼" are the two bytes of ü. The first four rows use the small GPT-2 of the course, whose merges were learned on
-# Python code. The last is recorded.
+# "Ã¼" are the two bytes of ü. Rows two to four use merges that were learned on Python code, for this course's own
+# small GPT-2. The last row is OpenAI's GPT-2.
 #
 # </div>
 #
-# **With all its merges, the small model cuts the sentence into fewer than half as many tokens as bytes.** With its
-# space, *exception*, common in code, is one token; *Zürich*, which is rare there, falls into six.
+# **With all 1,791 merges, the sentence has fewer than half as many tokens as bytes.** With its space, *exception*,
+# common in code, is one token; *Zürich*, rare there, falls with its space into six.
 
 # %% [markdown]
 # ## Merges are learned by counting pairs
 #
 # **Byte-pair encoding** ([Sennrich, Haddow and Birch, 2016](https://aclanthology.org/P16-1162/), after [Gage,
 # 1994](http://www.pennelynn.com/Documents/CUJ/HTML/94HTML/19940045.HTM)) counts all pairs of neighbours in a text,
-# joins the most frequent pair everywhere, and counts again. Each round makes one new symbol, which takes part in
-# the next.
+# joins the most frequent pair everywhere, and counts again. The new symbol takes part in the next round.
 #
 # No pair reaches across the border of a word: otherwise *dog.*, *dog!* and *dog?* would each take a place in the
 # vocabulary. GPT-2 decides what counts as a word with a regular expression, given here as `split_pieces`:
@@ -106,8 +103,8 @@ print(" | ".join(split_pieces("It's 2 a.m., and the loop doesn't end.")))
 print(merge_pair(["l", "o", "o", "p", "o", "o"], ("o", "o")))
 
 # %% [markdown]
-# **A space goes to the word after it**, so *loop* with a space and *loop* without are two different words. The
-# second line shows `merge_pair`, also given: it joins one pair in one list of symbols, from left to right.
+# **A space goes to the word after it**, so *loop* with a space and *loop* without are two different words. Also
+# given is `merge_pair`, which joins one pair in a list of symbols, from left to right.
 
 # %% [markdown]
 # <div class="card">
@@ -162,8 +159,8 @@ def learn_merges(words, count):
 check(learn_merges)
 
 # %% [markdown]
-# Try the four words of [Sennrich et al.](https://aclanthology.org/P16-1162/) (their section 3.2), without their sign
-# for the end of a word:
+# Try it on the four words of [Sennrich et al.](https://aclanthology.org/P16-1162/) (section 3.2), without their sign for the
+# end of a word:
 
 # %%
 four_words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
@@ -172,9 +169,10 @@ print(learn_merges(four_words, 4))
 # %% [markdown]
 # ## Every text is bytes, so no text is unknown
 #
-# Merges have to begin with something. A byte has 256 values, and a vocabulary that holds them all can spell any text.
-# But tokens are kept in text files, where bytes such as 0, 10 or 32 (a null, a new line and a space) print badly or not
-# at all. So each byte gets a **printable character** to stand for it.
+# What are the first symbols? Exercise 1 began with characters, but Unicode has too many of them for a table, and most
+# are rare. A byte has 256 values, and a vocabulary that holds them all can spell any text. But GPT-2's merges are
+# kept in a text file, where spaces and new lines separate symbols, and some other bytes do not print. So each byte
+# gets a **printable character** to stand for it.
 
 # %% [markdown]
 # <div class="card">
@@ -184,7 +182,7 @@ print(learn_merges(four_words, 4))
 # Return a dict from each of the numbers 0 to 255 to a character. The bytes 33 to 126, 161 to 172 and 174 to 255 are
 # visible characters of Latin-1 and **stand for themselves**. The other 68 (control characters, spaces, and 173, an
 # invisible hyphen) get the characters number 256, 257, 258, … in their order: byte 0 the first, byte 1 the next. All
-# 256 characters are different. Typing out the whole table is fine, too. Do not call `finished_alphabet` here.
+# 256 characters are different. Typing out the whole table is fine. Do not call `finished_alphabet` here.
 #
 # <details><summary>Hint 1: a character from its number</summary>
 #
@@ -224,8 +222,8 @@ for text in ("Hello, world", "naïve\n", "→ 😀"):
     print(f"{text!r:>16}  {len(raw):>2} bytes  ", "".join(alphabet[byte] for byte in raw))
 
 # %% [markdown]
-# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. Each character stands for one byte, so the text can
-# be read back. Now learn the merges of the prose of Python's manual, spelled like this:
+# An "ï" is two bytes in UTF-8, an arrow three, a smiley four. Now learn merges from the prose of Python's manual,
+# spelled like this:
 
 # %%
 pieces = split_pieces(manual())
@@ -236,18 +234,18 @@ shown = ["".join(pair).replace("Ġ", "·") for pair in learned]
 for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
-# %% [markdown]
-# **What the text repeats becomes a token.** The first merges are common in English: *he*, *in*, *on*, *the*. Among
-# the last are some of this text's own: *value*, *class*, the end of *method*. GPT-2 has 50,000 merges, learned on
-# web pages. With the 256 bytes and one token for the end of a text that makes n = 50,257.
+# %% [markdown] **What the text repeats becomes a token.** The first merges are common in English: *he*, *in*, *on*,
+# *the*. Among the last are some of this text's own, such as *value* and *class*. GPT-2 has 50,000 merges, learned on
+# web pages. Its vocabulary numbers the 256 bytes, then the symbol that each merge makes; with one token for the end
+# of a text, n = 50,257.
 #
 # How is a new text cut?
 #
 # ## The same merges cut any text
 #
-# The pattern cuts a new text into pieces, each piece is spelled in bytes, and its symbols are joined by the learned
-# merges. The encoder in the next exercise does all this. It never fails, and its ids can be decoded. But it cuts many
-# words differently from how learning cut them.
+# The regular expression cuts a new text into pieces, each piece is spelled in bytes, and the learned merges join its
+# symbols. The encoder in the next exercise does all this, and no text makes it fail. But it cuts many words into
+# other tokens than learning left them in.
 
 # %% [markdown]
 # <div class="card">
@@ -255,9 +253,9 @@ for name, part in (("first", shown[:18]), ("last", shown[-14:])):
 # **Exercise 3 · `encode`** &nbsp; fix · ★★★ · 10 minutes · 3.5 points
 #
 # The cell below holds that encoder, complete and wrong. Run it and the cell after it, which prints its tokens beside
-# the right ones. Find out what it does wrong, and fix it. The right tokens of a piece are those that `learn_merges`
-# would have left of it, had it been among the words of the training text. At the end no learned pair remains in a
-# piece, and nothing is joined across pieces.
+# the right ones. Find the mistake and fix it. The right tokens of a piece are what `learn_merges` would
+# have made of it, had it been a word of the training text. At the end no learned pair remains in a piece, and nothing
+# is joined across pieces.
 #
 # <details><summary>Hint 1: an example by hand</summary>
 #
@@ -324,7 +322,7 @@ check(encode)
 #
 # </details>
 #
-# Once you have fixed it, unfold the next cell: it draws both ways of merging *abc*.
+# Once you have fixed it, unfold the next cell, which draws both ways of merging *abc*.
 
 # %% tags=["hide-cell"]
 plots.diagrams.merges_in_two_orders("abc", [("b", "c"), ("a", "b")])
@@ -335,16 +333,15 @@ plots.diagrams.merges_in_two_orders("abc", [("b", "c"), ("a", "b")])
 # ## Decoding gives the text back
 #
 # Join the symbols, turn each character into its byte, and read the bytes as UTF-8. A token may end **inside** a
-# character, so bytes are joined before they are read. The tokens that a model writes may also form no character at
-# all.
+# character, so the bytes are joined before they are read.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 4 · `decode`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
-# Return the text of the ids. A token may hold only a part of a character. Where bytes make no character, the text has
-# U+FFFD ("�") instead, exactly where Python's own `decode` puts it if asked to. Do not call `Tokenizer` here.
+# Return the text of the ids. The tokens that a model writes may form no character: where bytes make none, the text
+# has U+FFFD ("�") instead, exactly where Python's own `decode` puts it if asked to. Do not call `Tokenizer` here.
 #
 # <details><summary>Hint 1: two dicts reversed</summary>
 #
@@ -384,12 +381,12 @@ smiley = encode("😀", [], tokenizer.vocabulary)
 print([decode(smiley[:k], tokenizer.vocabulary) for k in range(1, 5)])
 
 # %% [markdown]
-# The text comes back whole. The last line shows one to four of the smiley's bytes: a program that prints tokens as
+# The text comes back whole. The last line decodes one to four of the smiley's bytes: a program that prints tokens as
 # they come has to wait for the fourth. If nothing is lost, what does the cut cost?
 #
 # ## An id hides letters and digits
 #
-# GPT-2's own merges belong to OpenAI and are not part of this course, so these cuts were recorded.
+# OpenAI's merges are not part of this course, so the real GPT-2's cuts were recorded.
 
 # %% tags=["nbval-check-output"]
 print(f"{run['data']['name']}: {published['vocabulary']:,} tokens. {run['command']}")
@@ -402,9 +399,8 @@ def show_cuts(*texts):
 show_cuts("strawberry", " strawberry")
 
 # %% [markdown]
-# **After a space, as in running text, *strawberry* is one id.** Nothing in that number says how many r it has.
-# Training teaches some spelling: from GPT-2's embeddings alone, a probe could spell up to a third of the tokens
-# exactly ([Itzhak and Levy, 2022](https://arxiv.org/abs/2108.11193)). Are digits easier to see?
+# **After a space, as in running text, *strawberry* is one id.** Nothing in that number says how many r it has. Are
+# digits easier to see?
 
 # %% [markdown]
 # <div class="card">
@@ -432,16 +428,14 @@ show_cuts("1234567890", "1999", "2024")
 # %% nbgrader={"grade": true, "grade_id": "check_cut_of_digits", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("cut_of_digits", cut_of_digits)
 
-# %% [markdown]
-# **Digits come in uneven groups.** Frequent numbers are tokens of their own; others are cut wherever merges happen
-# to meet ([Measured further](../../site/further.md#lesson-11) has all numbers of four digits). Where digits are cut
-# changes how well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)). The first Llama
-# cut every number into single digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1).
+# %% [markdown] **Digits come in uneven groups.** *1999* was frequent enough to become one token; *2024* was not.
+# Where they are cut changes how well a model calculates ([Singh and Strouse,
+# 2024](https://arxiv.org/abs/2402.14903)); the first Llama cut every number into single digits ([Touvron et al.,
+# 2023](https://arxiv.org/abs/2302.13971), section 2.1). Do all languages fare alike?
 #
 # ## Languages do not cost the same
 #
-# A window holds a fixed number of tokens, each token written costs a pass through the model, and providers charge for
-# each.
+# Providers charge by the token, and a window holds a fixed number of them.
 
 # %% [markdown]
 # <div class="card">
@@ -471,45 +465,40 @@ for language in ("English", "German", "Chinese"):
 check.prediction("costliest_sentence", costliest_sentence)
 
 # %% [markdown]
-# **The shortest of the three sentences takes the most tokens.** Most Chinese characters are three bytes, and GPT-2
+# **The sentence with the fewest characters takes the most tokens.** Most Chinese characters are three bytes, and GPT-2
 # learned few merges for them: pages in other languages than English were removed from its text on purpose ([Radford
 # et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-# section 3.7). Here are five short sentences in five languages, with the same meanings, and five lines of Python:
+# section 3.7). Are the bytes to blame, or the merges? Here are five short sentences in five languages:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of horizontal bars for English, German, Chinese, Russian, Hindi and Python. Left, the bytes of five sentences: 152, 137, 129, 216 and 331, and 106 for five lines of Python. Middle, GPT-2's tokens: 35, 48, 82, 137 and 199, and 40. Right, tokens per byte: 0.23 for English, 0.35 for German, 0.38 for Python, and 0.60 to 0.64 for the three other languages."}}
-texts = {**SENTENCES, "Python": CODE}
-lengths = {name: sum(len(text.encode()) for text in texts[name]) for name in texts}
-counts = {name: sum(published["sentences"][name]) for name in texts}
-per_byte = {name: counts[name] / lengths[name] for name in texts}
-figure, axes = plt.subplots(1, 3, figsize=(6, 2.9), sharey=True)
-panels = {"cut into bytes": lengths, "GPT-2's tokens": counts, "tokens per byte": per_byte}
-for ax, (label, values) in zip(axes, panels.items()):
-    drawn = ax.barh(range(len(texts)), list(values.values()), height=0.7,
-                    color=plots.COLOURS[0])
-    told = [f"{value:.2f}" if value < 1 else value for value in values.values()]
-    ax.bar_label(drawn, told, padding=3, fontsize=8.5)
-    ax.set(xlabel=label, xlim=(0, 1.35 * max(values.values())))
-    ax.grid(False, axis="y")
-axes[0].set_yticks(range(len(texts)), list(texts))
-axes[0].invert_yaxis()
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two bars for each of five languages, its bytes and its GPT-2 tokens, as multiples of those of English. German: 0.9 and 1.4. Chinese: 0.8 and 2.3. Russian: 1.4 and 3.9. Hindi: 2.2 and 5.7. For all four the bar of tokens is much longer than the bar of bytes."}}
+size = {name: sum(len(text.encode()) for text in texts) for name, texts in SENTENCES.items()}
+count = {name: sum(published["sentences"][name]) for name in SENTENCES}
+figure, ax = plt.subplots(figsize=(6, 3.1))
+for k, (label, of) in enumerate({"bytes": size, "GPT-2's tokens": count}.items()):
+    times = [of[name] / of["English"] for name in SENTENCES]
+    places = [row + 0.38 * (k - 0.5) for row in range(len(times))]
+    drawn = ax.barh(places, times, height=0.36, color=plots.COLOURS[k], label=label)
+    ax.bar_label(drawn, [f"{value:.1f}" for value in times], padding=3, fontsize=8.5)
+ax.set(xlabel="times as many as in English", xlim=(0, 6.5))
+ax.set_yticks(range(len(SENTENCES)), list(SENTENCES))
+ax.invert_yaxis()
+ax.grid(False, axis="y")
+ax.legend()
 plt.show()
-print("times as many as in English")
-for name, values in (("bytes", lengths), ("tokens", counts)):
-    told = [f"{other} {values[other] / values['English']:.1f}" for other in SENTENCES]
-    print(f"{name:>8}: {', '.join(told[1:])}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **The same five sentences, cut in two ways.** Left: the bytes. Middle: the tokens of GPT-2. Right: tokens per byte,
-# from near 0 (long tokens) to 1 (every byte alone). The last row is five lines of Python.
+# **In tokens, the gap to English is wider than in bytes.** The same five sentences in each language: their bytes and
+# GPT-2's tokens, as multiples of those of English.
 #
 # </div>
 #
-# **GPT-2's merges widen the gap.** In bytes, German and Chinese cost less than English, and Hindi 2.2 times as much.
-# In tokens all four cost more than English, and Hindi 5.7 times as much: a window holds less than a fifth as much of
-# it. Over many languages the spread is larger still ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
+# **The merges widen the gap.** In bytes, the German and Chinese sentences are shorter than the English ones; Hindi's
+# have 2.2 times as many. In tokens all four cost more, Hindi 5.7 times as much: a window holds less than a fifth as
+# much of it. So for German and Chinese the merges alone are to blame, for Hindi bytes and merges. Over many languages
+# the spread is larger still ([Petrov et al., 2023](https://arxiv.org/abs/2305.15425)).
 #
 # How can two models be compared when their tokens differ?
 #
@@ -517,8 +506,8 @@ for name, values in (("bytes", lengths), ("tokens", counts)):
 #
 # For token models one usually gives the [perplexity](../../site/glossary.md#perplexity) of a token,
 # $e^{\text{loss}}$: the number of equally likely tokens that would be just as hard to guess. Does it depend on the
-# cut? Take a model that predicts each token by its frequency in the first four fifths of the manual, and measure it
-# on the last fifth, with 0 to 2,000 merges.
+# cut? A very simple model shows it: it predicts each token by its frequency in the first four fifths of the manual,
+# and is measured on the last fifth, with 0 to 2,000 merges.
 
 # %% [markdown]
 # <div class="card">
@@ -556,8 +545,8 @@ check.prediction("perplexity_of_merges", perplexity_of_merges)
 
 # %% [markdown]
 # **The text is the same, and the perplexity rises with every step.** Longer tokens are fewer, and each is harder to
-# guess. To compare, divide *all* the surprise of the text by something that does not depend on the cut: the number
-# of its bytes.
+# guess. For a fair comparison, divide *all* the surprise of the text by something that does not depend on the cut:
+# the number of its bytes.
 
 # %% [markdown]
 # <div class="card">
@@ -603,16 +592,16 @@ for merges, nats, tokens in measured:
 # **In bits per byte the order is the opposite**: the more merges, the fewer bits. Compare models with different
 # tokenizers in bits per byte on the same text, never by perplexity or loss per token.
 #
-# More merges also make a larger table of frequencies, and this model sees no context. Do tokens still help a
-# transformer that has no more parameters?
+# But more merges also make a larger table of frequencies, and this model sees no context. Do tokens still help a
+# model that sees context and is no larger?
 #
 # ## In a short training at equal size and reading, tokens predict better
 #
-# A small GPT-2 ([lesson 12](../12_gpt2/12_gpt2.ipynb)) is trained twice on the same four fifths of the manual, on
-# bytes and on tokens of 1,000 merges. Both read 300,000 bytes, in steps of four windows of 64 positions. The larger
-# table of tokens has 64,000 more parameters; the byte model gets as many in wider feed-forward networks.
+# A small GPT-2 ([lesson 12](../12_gpt2/12_gpt2.ipynb)) is trained twice on the same four fifths of the manual: on
+# bytes, and on tokens of 1,000 merges. Both read 300,000 bytes, in steps of four windows of 64 positions. The vectors
+# of 1,000 more tokens are 64,000 more parameters; the byte model gets as many in wider feed-forward networks.
 
-# %%
+# %% tags=["hide-input"]
 def trained(cutter, hidden, read=300_000):
     """A GPT-2 of two blocks that has read so many bytes, and in how many steps."""
     ids = torch.tensor(cutter.encode(first))
@@ -640,6 +629,7 @@ def on_last(model, cutter):
     nats = F.cross_entropy(logits, ids[1:whole + 1]).item()
     return bits_per_byte_of(nats, whole, cutter.decode(ids[1:whole + 1]))
 
+# %%
 for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
     model, steps = trained(cutters[merges], hidden)
     size = sum(p.numel() for p in model.parameters())
@@ -647,14 +637,16 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
           f" {on_last(model, cutters[merges]):.2f} bits per byte")
 
 # %% [markdown]
-# **After the same reading, the model on tokens predicts the held-out text better.** It needs 2.32 bits per byte, the
-# model on bytes 3.16. Steps are equally large, so the byte model makes more than three times as many.
+# **After the same reading, the model on tokens predicts the held-out text better**: 2.32 bits per byte against 3.16.
 #
-# Four things differ beside the cut: the merges were counted on all of the training text, a window of tokens holds more
-# text, the byte model makes more steps, and its network is wider. How much each matters was not measured. This is one
-# seed and a short training, and both models are poor (with the same 1,000 merges, frequencies alone needed 2.66): with
-# twice the reading the gap is less than half as large ([Measured further](../../site/further.md#lesson-11)). So tokens
-# learn faster here; that they end better is not shown.
+# This is one seed and a short training. With twice the reading the gap is less than half as large ([Measured
+# further](../../site/further.md#lesson-11)). Both models are poor: with the same 1,000 merges, frequencies alone
+# needed 2.66.
+#
+# And more differs than the cut. Two things favour the tokens: their merges were counted on all of the training text,
+# and a window of them holds more text. Two favour the bytes: more than three times as many steps, and wider networks.
+# How much each matters was not measured. So the model on tokens learns more from the same short reading; that it ends
+# better is not shown.
 #
 # ## What you can do now
 #
@@ -664,35 +656,40 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 #
 # - **Shorter sequences, and still no unknown text.** With 2,000 merges, the last fifth of the manual took about a
 #   quarter as many tokens as bytes.
-# - **Faster learning at the same size.** After one short training: 2.32 bits per byte in place of 3.16.
+# - **More learned from the same reading, at the same size**, in one short training with one seed.
 #
 # It pays:
 #
 # - **An id hides letters and digits.** With its space, *strawberry* is one id of GPT-2's.
-# - **Languages gain unequally.** In our five sentences, Hindi takes about twice as many bytes as English, and more than
+# - **Languages gain unequally.** Five sentences in Hindi take about twice as many bytes as in English, and more than
 #   five times as many of GPT-2's tokens.
-# - **Each token needs a vector of its own**, 64,000 more parameters for 1,000 merges above. In the smallest
-#   GPT-2 these vectors are a third of the parameters.
+# - **Each token needs a vector of its own.** In the smallest GPT-2 these vectors are nearly a third of the parameters.
 # - **The loss of a token no longer compares models.** Bits per byte do.
 #
 # What does GPT-2 do with the ids? Lesson 12 opens its files.
 #
-# **Two questions to think about**
+# **Three questions to think about**
 #
-# <details><summary>1. A token was hardly ever in the model's training text. What happens when you write it?</summary>
+# <details><summary>1. An id says nothing of a word's letters. Can a model know them all the same?</summary>
 #
-# Its vector has hardly been trained, and the model does not know what to make of it. The vocabulary is often learned
-# on other text than the model, so there are such tokens. One of GPT-2's, " SolidGoldMagikarp", was the name of a
-# Reddit user; asked to repeat it, models of its family answered with something else ([Land and Bartolo,
-# 2024](https://arxiv.org/abs/2405.05417), look for more of them).
+# Some of them: training puts some spelling into the vectors of the tokens. From GPT-2's embeddings alone,
+# another network could spell up to a third of the tokens exactly ([Itzhak and Levy, 2022](https://arxiv.org/abs/2108.11193)).
 #
 # </details>
-# <details><summary>2. Could a model do without tokens, and read bytes?</summary>
+# <details><summary>2. A token was hardly ever in the model's training text. What happens when you write it?</summary>
+#
+# Its vector has hardly been trained, and the model does not know what to make of it. Such tokens exist because the
+# vocabulary is often learned on other text than the model. One of GPT-2's, " SolidGoldMagikarp", was the name of a
+# Reddit user; asked to repeat it, models of its family answered with something else ([Land and Bartolo,
+# 2024](https://arxiv.org/abs/2405.05417), tell of it and find more).
+#
+# </details>
+# <details><summary>3. Could a model do without tokens, and read bytes?</summary>
 #
 # Lesson 9's does. The price is length: about four times as many positions for English, and the cost of attention
 # grows with their square. ByT5 ([Xue et al., 2022](https://arxiv.org/abs/2105.13626)) reads bytes one by one; the
-# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model;
-# a smaller byte model decides where.
+# Byte Latent Transformer ([Pagnoni et al., 2024](https://arxiv.org/abs/2412.09871)) joins them inside the model; a
+# smaller byte model decides where to cut.
 #
 # </details>
 #
@@ -700,8 +697,5 @@ for name, merges, hidden in (("bytes", 0, 504), ("1,000 merges", 1000, 256)):
 #
 # - **R. Sennrich, B. Haddow and A. Birch, ["Neural machine translation of rare words with subword
 #   units"](https://aclanthology.org/P16-1162/), *ACL* 2016**, section 3.2: byte-pair encoding for language.
-# - A. Radford et al., ["Language models are unsupervised multitask
-#   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-#   2019, section 2.2: why bytes, and why no merges across kinds of characters.
 #
 # **Next:** [lesson 12, *GPT-2*](../12_gpt2/12_gpt2.ipynb)

@@ -8,7 +8,7 @@
 # # Measured further: Tokens
 #
 # What [lesson 11](../11_tokens/11_tokens.ipynb) leaves out: twice the reading for its two models, how long tokens are,
-# how GPT-2 cuts words and numbers, and what a space at the end of a prompt changes.
+# how GPT-2 cuts languages, words and numbers, and what a space at the end of a prompt changes.
 
 # %%
 import math
@@ -22,6 +22,7 @@ from helpers import plots
 from helpers.data.datasets import gpt2_files
 from helpers.data.recorded import recorded
 from helpers.data.text import manual
+from helpers.data.toy.five_sentences import CODE, SENTENCES
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer, bits_per_byte_of
 from helpers.parts.generator import sample_batch
@@ -140,6 +141,20 @@ print("\nthe 9,000 numbers of four digits:", run["result"]["four_digits"])
 # %% [markdown]
 # One word in five forms is five ids. Most numbers of four digits are cut in the middle, more than a quarter after the
 # first digit: the cuts of two numbers often fall in different columns.
+
+# %% [markdown]
+# ## Tokens per byte
+#
+# The five sentences of the lesson in each language, and five lines of Python, with GPT-2's tokens. The last number lies
+# between 0, for long tokens, and 1, for every byte alone.
+
+# %%
+for name, texts in {**SENTENCES, "Python": CODE}.items():
+    size, tokens = sum(len(text.encode()) for text in texts), sum(run["result"]["sentences"][name])
+    print(f"{name:>8}: {size:>3} bytes, {tokens:>3} tokens, {tokens / size:.2f} tokens per byte")
+
+# %% [markdown]
+# English has the longest tokens. Chinese, Russian and Hindi take more than twice as many for a byte.
 
 # %% [markdown]
 # ## Try your own

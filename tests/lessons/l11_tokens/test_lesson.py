@@ -86,6 +86,14 @@ def test_what_the_prose_says_of_costs_is_in_the_record():
         "Hindi": 0.6,
         "Python": 0.38,
     }
+    times = {name: (lengths[name] / lengths["English"], tokens[name] / tokens["English"]) for name in SENTENCES}
+    assert {name: tuple(round(value, 1) for value in pair) for name, pair in times.items()} == {
+        "English": (1.0, 1.0),
+        "German": (0.9, 1.4),
+        "Chinese": (0.8, 2.3),
+        "Russian": (1.4, 3.9),
+        "Hindi": (2.2, 5.7),
+    }
     lengths = list(PUBLISHED["mean_bytes_by_rank"].values())
     assert lengths[0] < 5 < lengths[5] and 6.5 < lengths[-1] < 7
 
@@ -96,8 +104,10 @@ def test_what_the_first_figure_says_of_the_sentence():
     assert "".join(by["BERT"]).islower() and {"Ġ123", "45"} <= set(by["GPT-2"])
     assert "12345" in PUBLISHED["sentence"]
     small = bpe.Tokenizer.from_folder(POCKET)
+    assert len(small.merges) == 1_791
     cut = [small.token(i) for i in small.encode(PUBLISHED["sentence"])]
     assert {"·exception", "·doesn"} <= set(cut) and "".join(cut[1:7]) == "·ZÃ¼rich" and len(cut) > len(by["GPT-2"])
+    assert len(cut) < 0.5 * len(PUBLISHED["sentence"].encode())
 
 
 def test_a_lone_space_seldom_follows_a_word():
