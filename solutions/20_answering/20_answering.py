@@ -15,7 +15,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | a packed row of dialogues, the log-probability of an answer, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a loss on answers |
+# | **You will build** | the log-probability of an answer, the loss of DPO, a reward, group-relative advantages, a clipped policy loss and a packed row of dialogues; and you fix a loss on answers |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for about a minute, in six cells |
@@ -55,8 +55,8 @@ plots.diagrams.three_losses()
 # ## Without the questions in the loss, answers are learned sooner
 #
 # The task is a sum below 100. A **chat template** writes a dialogue as one text, with special tokens for who speaks
-# and where an answer ends: `<user>`, `<answer>` and `<end>`. The demonstrators know every sum. But in three answers
-# of ten they **hedge**: they name two numbers, and one of them is wrong.
+# and where an answer ends: `<user>`, `<answer>` and `<end>`. Demonstrations are dialogues to imitate. These
+# demonstrators know every sum, but in three answers of ten they **hedge**: they name two numbers, one of them wrong.
 
 # %%
 train_pairs, test_pairs = sums.pairs()
@@ -114,9 +114,10 @@ on_text = train(new_model(), text_loss, "whole text")
 measure(on_text, "whole text")
 
 # %% [markdown]
-# **Exact match** is the share of held-out questions to which the answer is the sum and nothing else: 9 % of sampled
-# answers. *Hedged* answers contain `or`. *Greedy* answers take the most probable token at each place. That hides the
-# hedges, since they are the minority. So samples decide here; greedy answers tell whether the model can add.
+# **Exact match** is the share of held-out questions answered with the sum and nothing else: 9 % of sampled answers.
+# *Hedged* answers contain `or`; *sum named* counts every answer with the sum in it. *Greedy* answers take the most
+# probable token at each place, which hides hedges while they are a minority. So samples decide here; greedy answers
+# tell whether the model can add.
 #
 # Why is exact match so low? The loss also asks for the questions, whose digits can only be guessed.
 
@@ -129,8 +130,8 @@ for name, part in parts.items():
     print(f"{name:>8}: {share:.0%} of the loss")
 
 # %% [markdown]
-# **Most of the loss comes from questions.** Training on dialogues of this kind is **instruction tuning**, and it
-# often has a **loss mask**: only the answer's tokens count.
+# **Most of the loss comes from questions.** Training on dialogues like these is **instruction tuning**. It often has
+# a **loss mask**: only the answer's tokens count.
 
 # %% [markdown]
 # <div class="card">
@@ -216,81 +217,35 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, three seeds: means, with bands from the lowest to the highest. Only the mask differs.
-# The first seed has the initial weights and the demonstrations of the runs above, but other batches.
 #
 # </div>
 #
 # **With the mask, exact match is on average about three times as high.** The greedy answers show that the model often
-# knows the sum; its samples also draw hedges and wrong digits.
-#
-# **Packing** avoids the padding of a batch: several dialogues share one row. Each attends only to itself and has its
-# own positions, so [its logits stay the same](../../site/further.md#lesson-20).
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `pack`** &nbsp; ★★☆ · 8 minutes · 3 points
-#
-# Put dialogues into one row, in their order. Return ids (t,), positions (t,) and a mask (t, t), where t is the sum of
-# their lengths. Positions start from 0 in each dialogue. `mask[i, j]` is True where token i may look at token j: at
-# itself and at what came before it in its own dialogue. Every dialogue has at least one token. Ids and positions are
-# int64.
-#
-# <details><summary>Hint 1: two dialogues by hand</summary>
-#
-# Write down the mask of two dialogues of 2 and 3 tokens. Which numbers, one for each place, would tell you whether
-# two places are in the same dialogue?
-#
-# </details>
-# <details><summary>Hint 2: where a dialogue starts</summary>
-#
-# With lengths 2, 3 and 4 the dialogues start at 0, 2 and 5. How do these follow from the sums 2, 5, 9?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "pack", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def pack(dialogues):
-    """Several dialogues in one row: ids (t,), positions (t,), and a mask (t, t) of booleans.
-
-    dialogues: a list of ids, each (t_k,).
-    """
-    ### BEGIN SOLUTION
-    lengths = torch.tensor([len(ids) for ids in dialogues], device=dialogues[0].device)
-    number = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
-    place = torch.arange(len(number), device=lengths.device)
-    positions = place - (lengths.cumsum(0) - lengths)[number]
-    mask = (number[:, None] == number) & (place <= place[:, None])
-    return torch.cat(list(dialogues)), positions, mask
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_pack", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(pack)
+# knows the sum, but its samples still contain wrong digits and hedges.
 
 # %% [markdown]
 # ## The model hedges because its demonstrators do
 #
-# The mask hardly changes the hedging: 28 % of the samples without it, 27 % with it. Now the same training without the
-# demonstrations that hedge:
+# The mask hardly changes the hedging: 28 % of the samples without it, 27 % with it. Now the same training, without
+# the demonstrations that hedge:
 
 # %%
 plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
 measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
 
 # %% [markdown]
-# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles, since single answers are
-# right more often, too. But demonstrations cannot always be filtered like this. Then the model's own answers can be
-# judged.
+# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles, because single answers
+# are right more often, too. Where demonstrations cannot be filtered, the model's own answers can be judged.
 #
 # ## A judge's choices reduce the hedging
 #
-# It is often easier to judge answers than to write better ones. In **preference** data somebody says which of two
-# answers to the same question is better. The loss compares the probabilities of whole answers.
+# It is often easier to judge answers than to write better ones. A **preference** says which of two answers to the
+# same question is better. A loss on preferences compares the probabilities of whole answers.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `answer_log_probability`** &nbsp; ★☆☆ · 5 minutes · 2 points
+# **Exercise 2 · `answer_log_probability`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
 # The logarithm of the probability of each row's answer, given what comes before it. A probability of an answer is the
 # product of those of its tokens. Logits at position i predict token i + 1, and `is_answer` is as in exercise 1.
@@ -332,12 +287,13 @@ check(answer_log_probability)
 # $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
 # - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
 #
-# The bracket is the **margin**. It can grow while both answers become less probable, if the rejected one falls faster.
+# The bracket is the **margin**. Because of σ, the sigmoid, a pair teaches little once its margin is a few times 1/β.
+# The margin can grow while both answers become less probable, if the rejected one falls faster.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `preference_loss`** &nbsp; ★★★ · 9 minutes · 4 points
+# **Exercise 3 · `preference_loss`** &nbsp; ★★★ · 9 minutes · 4 points
 #
 # Write the loss of DPO, as a mean over the pairs. You get four vectors of log-probabilities of whole answers. They
 # may be hundreds apart, and then loss and gradient still have to be finite.
@@ -370,8 +326,7 @@ check(preference_loss)
 
 # %% [markdown]
 # To make pairs, the model answers 300 questions eight times each, and a program is the judge. A question with right
-# and wrong answers gives one pair, the first of each kind. β is 1, not the default 0.1, so a pair teaches little once
-# its margin is a few nats.
+# and wrong answers gives one pair, the first of each kind. β is 1.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -434,23 +389,22 @@ train_on_pairs(dpo_loss, "DPO")
 train_on_pairs(chosen_loss, "chosen alone")
 
 # %% [markdown]
-# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But *chosen alone*, which imitates the chosen
-# answers, does as much without any rejected answer, also in the mean of three seeds (table at the end). It is the loss
-# of exercise 1 again, on answers without hedges, here the model's own. Preferences are meant for cases without a
-# perfect answer to imitate, which this lesson does not test.
+# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But *chosen alone*, the loss of exercise 1 on the
+# chosen answers, does as much without any rejected answer, also in the mean of three seeds (table at the end).
+# Preferences are meant for cases without a perfect answer to imitate, which this lesson does not test.
 #
 # The judge has chosen once, among answers of the model as it was at the start. What if a program scores every batch
-# anew, and wrong answers count against the model?
+# anew?
 #
 # ## A strict reward needs no pairs
 #
-# A **reward** is a number for one answer. If a program computes it, training takes only questions whose answers the
-# program can check, and a model that is sometimes right.
+# A **reward** is a number for one answer. If a program computes it, training needs only questions, and a model that is
+# sometimes right.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `exact_match`** &nbsp; ★★☆ · 6 minutes · 2 points
+# **Exercise 4 · `exact_match`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
 # Return 1 for each answer that is exactly the right one and ends, else 0, as float32. What follows the first `end` in
 # a row does not count. An answer that never ends earns 0, and so does one whose right answer does not fit into the
@@ -491,14 +445,18 @@ def exact_match(written, right, end):
 check(exact_match)
 
 # %% [markdown]
-# A reward has no gradient: it is the result of sampling and of a program. But its mean has one. The mean is a sum over
-# all answers, $\sum_y \pi(y) R(y)$, and since $\nabla\pi = \pi\,\nabla\log\pi$, its gradient is $\sum_y \pi(y) R(y)
-# \nabla\log\pi(y)$: an average over the model's own answers. So sample some, and weigh the gradient of each one's
+# A reward has no gradient: it comes from sampling and from a program. But its mean over all answers y has one, since
+# $\nabla\pi = \pi\,\nabla\log\pi$:
+#
+# $$\nabla \sum_y \pi(y)\, R(y) = \sum_y \pi(y)\, R(y)\, \nabla\log\pi(y) .$$
+#
+# The right side is a mean over the model's own answers. So sample some, and weigh the gradient of each one's
 # log-probability by its reward. The model that samples is called the **policy**, and this is a **policy gradient**.
 #
-# Its estimate is less noisy if good means better than expected; the **advantage** says by how much. Group-relative
-# policy optimisation (GRPO) compares each reward with the mean reward of several answers to the same question ([Shao et
-# al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+# So far a wrong answer, with reward 0, does not count at all. Subtracting the expected reward changes that, and makes
+# the estimate less noisy. The difference is the **advantage**. Group-relative policy optimisation (GRPO) takes the mean
+# reward of several answers to the same question as the expected one ([Shao et al.,
+# 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
 # <div class="card">
@@ -522,7 +480,7 @@ all_right = "C"
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `advantages`** &nbsp; ★★☆ · 7 minutes · 3 points
+# **Exercise 5 · `advantages`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Subtract from each reward the mean of its group, and divide by the group's standard deviation: the root of the mean
 # squared distance from the mean. For the mean of the squares, divide by the group's size, not size − 1. A group is a
@@ -570,13 +528,15 @@ check.prediction("all_right", all_right)
 # %% [markdown]
 # The rare right answer gets the largest advantage, and the rare wrong one the most negative.
 #
-# The simplest loss is −A log π for each token of an answer with advantage A: it raises what was better than the
-# group, and lowers what was worse. It is right only for answers that the present model has written.
+# The simplest loss is −A log π for each token of an answer with advantage A. It is right only for answers that the
+# present model has written.
 #
 # But answers are expensive to sample, so a batch often serves for several steps, while the model changes. Then the
 # **ratio** of a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
-# the place of log π. The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts, so that no token
-# gains from moving too far. With a small ε:
+# the place of log π. The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts. So a token with
+# A > 0 is not raised further once r is above 1 + ε, and one with A < 0 is not lowered further below 1 − ε.
+#
+# <details><summary>Four tokens by hand, with a small ε</summary>
 #
 # | A | r | $rA$ | clipped | counts | what a step does |
 # |---|---|---|---|---|---|
@@ -585,19 +545,22 @@ check.prediction("all_right", all_right)
 # | −1 | 2 | −2 | −1 − ε | −2 | lowers π |
 # | −1 | ½ | −½ | ε − 1 | ε − 1 | nothing: π has fallen far enough |
 #
+# </details>
+#
 # A second safeguard keeps the model near the reference. The **KL divergence** from it is the mean of log π/π_ref over
-# the model's own answers, and a **KL penalty** adds β times an estimate of it. A token's loss is then
+# the model's own answers, and a **KL penalty** adds β times an estimate of it; this is not the β of DPO. A token's loss
+# is then
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
 #
-# The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never
+# The last bracket is the estimate, called k3 by [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never
 # negative, and its mean over the model's own samples is the divergence.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
+# **Exercise 6 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
 #
 # Write this loss: average over the tokens of each answer, then over the answers. You get log-probabilities of tokens,
 # an advantage for each answer, and which tokens belong to the answer; every answer has at least one. All inputs (b,
@@ -636,9 +599,8 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop, with one step on each batch and β = 0. So neither safeguard acts: the ratio is 1, and the loss has
-# the gradient of −A log π. [Measured further](../../site/further.md#lesson-20) tries both. At this learning rate, eight
-# steps on a batch help only with the clip. The penalty slows hacking and progress alike.
+# Now the whole loop, with one step on each batch and β = 0. So neither safeguard acts, and the loss has the gradient
+# of −A log π. [Measured further](../../site/further.md#lesson-20) has runs with the clip and with the penalty.
 
 # %%
 def reinforce(model, reward, what, steps=40):
@@ -693,8 +655,8 @@ plt.show()
 # rises to 43 %, and the right sum is named hardly more often: most of the gain comes from hedging less. Its greedy
 # answers get a little worse; over three seeds they do not.
 #
-# **At these rates greedy answers improve faster from demonstrations.** A likely reason is that a demonstration has a
-# target for each token, while a reward is one bit for a whole answer.
+# **At these rates greedy answers improve faster from demonstrations.** A demonstration has a target for each token,
+# while a reward is one bit for a whole answer.
 #
 # ## A reward for naming the sum
 #
@@ -753,9 +715,8 @@ check.prediction("hole", hole)
 
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, but exact match
-# falls from 28 % to 8 %. Greedy decoding no longer hides the hedges: all greedy answers have one. This is **reward
-# hacking**. The reward alone does not show it; exact match, the hedged share and the answers themselves do. Some hedges
-# name one sum twice: the form was paid on average, so the form was learned.
+# falls from 28 % to 8 %. Now even the greedy answers all hedge. This is **reward hacking**. The reward alone does not
+# show it; exact match and the answers themselves do. Some hedges name one number twice, which gains nothing.
 #
 # In the player, take the steps yourself.
 
@@ -765,11 +726,59 @@ from helpers.players import show_player
 show_player("policy")
 
 # %% [markdown]
+# ## Optional: several dialogues in one row
+#
+# Nothing else uses this exercise; its points count. In a batch, short dialogues are padded to the length of the
+# longest. **Packing** puts several dialogues into one row instead. Each attends only to itself and has its own
+# positions, so [its logits stay the same](../../site/further.md#lesson-20).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `pack`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Put dialogues into one row, in their order. Return ids (t,), positions (t,) and a mask (t, t), where t is the sum of
+# their lengths. Positions start from 0 in each dialogue. `mask[i, j]` is True where token i may look at token j: at
+# itself and at what came before it in its own dialogue. Every dialogue has at least one token. Ids and positions are
+# int64.
+#
+# <details><summary>Hint 1: two dialogues by hand</summary>
+#
+# Write down the mask of two dialogues of 2 and 3 tokens. Which numbers, one for each place, would tell you whether
+# two places are in the same dialogue?
+#
+# </details>
+# <details><summary>Hint 2: where a dialogue starts</summary>
+#
+# With lengths 2, 3 and 4 the dialogues start at 0, 2 and 5. How do these follow from the sums 2, 5, 9?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "pack", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pack(dialogues):
+    """Several dialogues in one row: ids (t,), positions (t,), and a mask (t, t) of booleans.
+
+    dialogues: a list of ids, each (t_k,).
+    """
+    ### BEGIN SOLUTION
+    lengths = torch.tensor([len(ids) for ids in dialogues], device=dialogues[0].device)
+    number = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
+    place = torch.arange(len(number), device=lengths.device)
+    positions = place - (lengths.cumsum(0) - lengths)[number]
+    mask = (number[:, None] == number) & (place <= place[:, None])
+    return torch.cat(list(dialogues)), positions, mask
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_pack", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(pack)
+
+# %% [markdown]
 # ## What you can do now
 #
-# **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
-# imitates has no hedges. A short training on answers that a judge has chosen leaves a few. If demonstrations cannot be
-# filtered, they can still teach the adding, and a reward can then remove the hedges:
+# **Which loss teaches a model to answer with the right number, and nothing else?** The loss on answers of exercise 1,
+# if what it imitates has no hedges. A short training on answers that a judge has chosen leaves a few. If
+# demonstrations cannot be filtered, they can still teach the adding, and a strict reward can then remove the hedges:
 
 # %% tags=["hide-input"]
 rows = {"answers": "answer", "chosen answers alone": "chosen",
@@ -785,18 +794,13 @@ for name, part in rows.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, means of three seeds. All others start from *answers*. They differ in data, rates and
-# steps: the table shows what each did here, not which is best.
+# **How to read it.** Recorded, means of three seeds. The other rows start from *answers* and differ in data, rates
+# and steps: the table shows what each did here, not which is best.
 #
 # </div>
 #
-# - **Without the questions in the loss, answers are learned sooner.** The hedges came from
-#   the demonstrations: demonstrations without hedges gave answers without hedges.
-# - **A judge's choices reduce the hedging.** Rejected answers were not needed here.
-# - **A strict reward removes nearly all of it.**
-# - **A lenient reward teaches hedging.** Exact match fell while the reward rose.
-#
-# You can write each of these losses, and pack dialogues into a row.
+# You can write each of these losses. In all of them a model learns what the loss pays for: with a lenient reward it
+# learned to hedge, and exact match fell while the reward rose.
 #
 # **A question to think about**
 #
