@@ -55,8 +55,8 @@ plots.diagrams.three_losses()
 # ## Without the questions in the loss, answers are learned sooner
 #
 # The task is a sum below 100. A **chat template** writes a dialogue as one text, with special tokens for who speaks
-# and where an answer ends: `<user>`, `<answer>` and `<end>`. Demonstrations are dialogues to imitate. These
-# demonstrators know every sum, but in three answers of ten they **hedge**: they name two numbers, one of them wrong.
+# and where an answer ends: `<user>`, `<answer>` and `<end>`. Demonstrations are dialogues to imitate. The demonstrators
+# here know every sum, but in three answers of ten they **hedge**: they name two numbers, one of them wrong.
 
 # %%
 train_pairs, test_pairs = sums.pairs()
@@ -234,8 +234,8 @@ plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
 measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
 
 # %% [markdown]
-# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles, because single answers
-# are right more often, too. Where demonstrations cannot be filtered, the model's own answers can be judged.
+# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: single answers are right
+# more often, too. Where demonstrations cannot be filtered, the model's own answers can be judged.
 #
 # ## A judge's choices reduce the hedging
 #
@@ -279,9 +279,9 @@ def answer_log_probability(logits, ids, is_answer):
 check(answer_log_probability)
 
 # %% [markdown]
-# **Direct preference optimisation** (DPO) trains on such pairs ([Rafailov et al.,
+# **Direct preference optimisation** (DPO) trains on preferences ([Rafailov et al.,
 # 2023](https://arxiv.org/abs/2305.18290), section 4): a chosen answer $y_w$ and a rejected one $y_l$ to a question
-# x. It compares how much more probable each has become than under the **reference** π_ref, a frozen copy of the
+# x. It compares their probabilities π under the model with those under the **reference** π_ref, a frozen copy of the
 # model at the start:
 #
 # $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
@@ -599,8 +599,8 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop, with one step on each batch and β = 0. So neither safeguard acts, and the loss has the gradient
-# of −A log π. [Measured further](../../site/further.md#lesson-20) has runs with the clip and with the penalty.
+# Now the whole loop, with one step on each batch and β = 0. So r is 1, neither safeguard acts, and the loss has the
+# gradient of −A log π. [Measured further](../../site/further.md#lesson-20) has runs with the clip and with the penalty.
 
 # %%
 def reinforce(model, reward, what, steps=40):
@@ -660,7 +660,8 @@ plt.show()
 #
 # ## A reward for naming the sum
 #
-# A more lenient program pays 1 for every answer that *names* the sum, whatever else it says. What does that teach?
+# The strict reward pays for the sum alone. A more lenient one is 1 for every answer that *names* the sum, whatever else
+# it says. What does that teach?
 
 # %% [markdown]
 # <div class="card">
@@ -776,9 +777,10 @@ check(pack)
 # %% [markdown]
 # ## What you can do now
 #
-# **Which loss teaches a model to answer with the right number, and nothing else?** The loss on answers of exercise 1,
-# if what it imitates has no hedges. A short training on answers that a judge has chosen leaves a few. If
-# demonstrations cannot be filtered, they can still teach the adding, and a strict reward can then remove the hedges:
+# **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
+# imitates has no hedges; without the questions in the loss, answers are learned sooner. A short training on answers
+# that a judge has chosen leaves a few hedges. If demonstrations cannot be filtered, they can still teach the adding,
+# and a strict reward can then remove nearly all hedges:
 
 # %% tags=["hide-input"]
 rows = {"answers": "answer", "chosen answers alone": "chosen",
@@ -799,8 +801,8 @@ for name, part in rows.items():
 #
 # </div>
 #
-# You can write each of these losses. In all of them a model learns what the loss pays for: with a lenient reward it
-# learned to hedge, and exact match fell while the reward rose.
+# You can write each of these losses. The table leaves out the lenient reward: with it the model learned to hedge, and
+# exact match fell while the reward rose.
 #
 # **A question to think about**
 #
