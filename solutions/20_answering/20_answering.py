@@ -10,8 +10,8 @@
 # *Change what the loss looks at*
 #
 # A language model continues a text. Given a sum, it may continue with the right number, with a wrong one, or with
-# two numbers to choose from. **Which loss teaches it to answer with the right number, and nothing else?** The model
-# stays the same. What changes is what the loss looks at, what the demonstrations show, and who judges the answers.
+# two numbers to choose from. **Which loss teaches it to answer with the right number, and nothing else?** What changes
+# is what the loss looks at, what the demonstrations show, and who judges the answers.
 #
 # | | |
 # |---|---|
@@ -47,8 +47,8 @@ plots.diagrams.three_losses()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Three losses, one model.** The loss looks at the coloured tokens. Above, the answer of a demonstration. Middle,
-# two answers, of which the first is preferred. Below, answers that the model has sampled, each with a reward.
+# **Three losses, one model.** The loss looks at the coloured tokens: the answer of a demonstration; a preferred answer
+# and a rejected one; answers that the model has sampled, each with a reward.
 #
 # </div>
 #
@@ -66,7 +66,7 @@ for row in ids[:6].tolist():
 print(f"{len(train_pairs):,} dialogues to learn from, {len(test_pairs)} questions held out")
 
 # %% [markdown]
-# First, a language model as in lesson 9: a small decoder that predicts every next token.
+# First, a small decoder that predicts every next token, as in lesson 9.
 
 # %%
 def new_model():
@@ -116,8 +116,8 @@ measure(on_text, "whole text")
 # %% [markdown]
 # **Exact match** is the share of held-out questions answered with the sum and nothing else: 9 % of sampled answers.
 # *Hedged* answers contain `or`; *sum named* counts every answer with the sum in it. *Greedy* answers take the most
-# probable token at each place, which hides hedges while they are a minority. So samples decide here; greedy answers
-# tell whether the model can add.
+# probable token at each place. While hedges are a minority, that hides them. So we judge samples; greedy answers tell
+# whether the model can add.
 #
 # Why is exact match so low? The loss also asks for the questions, whose digits can only be guessed.
 
@@ -220,27 +220,28 @@ plt.show()
 #
 # </div>
 #
-# **With the mask, exact match is on average about three times as high.** The greedy answers show that the model often
+# **With the mask, exact match is on average about three times as high.** Greedy answers show that the model often
 # knows the sum, but its samples still contain wrong digits and hedges.
 
 # %% [markdown]
 # ## The model hedges because its demonstrators do
 #
-# The mask hardly changes the hedging: 28 % of the samples without it, 27 % with it. Now the same training, without
-# the demonstrations that hedge:
+# The mask hardly changes the hedging: 28 % of the samples without, 27 % with it. Now the same training, without the
+# demonstrations that hedge:
 
 # %%
 plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
 measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
 
 # %% [markdown]
-# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: single answers are right
-# more often, too. Where demonstrations cannot be filtered, the model's own answers can be judged.
+# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: the hedges are gone, and
+# single answers are right more often. Suppose now that demonstrations cannot be filtered. Then the model's own answers
+# can be judged.
 #
 # ## A judge's choices reduce the hedging
 #
-# It is often easier to judge answers than to write better ones. A **preference** says which of two answers to the
-# same question is better. A loss on preferences compares the probabilities of whole answers.
+# It is often easier to judge answers than to write better ones. A **preference** says which of two answers to a
+# question is better. A loss on preferences compares their probabilities.
 
 # %% [markdown]
 # <div class="card">
@@ -288,7 +289,6 @@ check(answer_log_probability)
 # - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
 #
 # The bracket is the **margin**. Because of σ, the sigmoid, a pair teaches little once its margin is a few times 1/β.
-# The margin can grow while both answers become less probable, if the rejected one falls faster.
 
 # %% [markdown]
 # <div class="card">
@@ -326,7 +326,7 @@ check(preference_loss)
 
 # %% [markdown]
 # To make pairs, the model answers 300 questions eight times each, and a program is the judge. A question with right
-# and wrong answers gives one pair, the first of each kind. β is 1.
+# and wrong answers gives one pair, the first of each kind; a wrong one may be incomplete. β is 1, not the default 0.1.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -384,22 +384,28 @@ def train_on_pairs(loss_of, what):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
     measure(model, what)
+    with torch.no_grad():
+        for name, answers, before in (("chosen", chosen, reference[0]),
+                                      ("rejected", rejected, reference[1])):
+            change = (log_p(model, answers, everything) - before).mean().item()
+            print(f"mean change of log π, {name}: {change:+.2f}")
 
 train_on_pairs(dpo_loss, "DPO")
 train_on_pairs(chosen_loss, "chosen alone")
 
 # %% [markdown]
 # **DPO removes most of the hedging:** it falls from 27 % to 10 %. But *chosen alone*, the loss of exercise 1 on the
-# chosen answers, does as much without any rejected answer, also in the mean of three seeds (table at the end).
-# Preferences are meant for cases without a perfect answer to imitate, which this lesson does not test.
+# chosen answers, does as much without any rejected answer, also in the mean of three seeds (table at the end). It
+# lowers the rejected answers, too: raising one answer takes probability from the others. DPO lowers them more, and
+# raises the chosen ones less; its margin can grow even if both fall. Preferences are meant for cases where no answer is
+# perfect, as with summaries; this lesson has none.
 #
-# The judge has chosen once, among answers of the model as it was at the start. What if a program scores every batch
-# anew?
+# The judge has chosen once, at the start. What if a program scores every batch anew?
 #
 # ## A strict reward needs no pairs
 #
-# A **reward** is a number for one answer. If a program computes it, training needs only questions, and a model that is
-# sometimes right.
+# A **reward** is a number for one answer. If a program computes it, training needs only questions that the program can
+# check, and a model that is sometimes right.
 
 # %% [markdown]
 # <div class="card">
@@ -445,17 +451,18 @@ def exact_match(written, right, end):
 check(exact_match)
 
 # %% [markdown]
-# A reward has no gradient: it comes from sampling and from a program. But its mean over all answers y has one, since
-# $\nabla\pi = \pi\,\nabla\log\pi$:
+# A reward has no gradient: between the logits and the reward are a random draw and a program. But its mean over all
+# answers y has one, since $\nabla\pi = \pi\,\nabla\log\pi$:
 #
 # $$\nabla \sum_y \pi(y)\, R(y) = \sum_y \pi(y)\, R(y)\, \nabla\log\pi(y) .$$
 #
 # The right side is a mean over the model's own answers. So sample some, and weigh the gradient of each one's
 # log-probability by its reward. The model that samples is called the **policy**, and this is a **policy gradient**.
 #
-# So far a wrong answer, with reward 0, does not count at all. Subtracting the expected reward changes that, and makes
-# the estimate less noisy. The difference is the **advantage**. Group-relative policy optimisation (GRPO) takes the mean
-# reward of several answers to the same question as the expected one ([Shao et al.,
+# So far a wrong answer, with reward 0, does not count at all. With the expected reward subtracted it does, and the
+# estimate is usually less noisy. Its mean stays, since $\sum_y \pi\,\nabla\log\pi = \nabla \sum_y \pi = 0$. The
+# difference is the **advantage**. Group-relative policy optimisation (GRPO) takes the mean reward of several answers to
+# the same question as the expected one, and divides by their standard deviation ([Shao et al.,
 # 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
@@ -526,15 +533,16 @@ for row in advantages(rewards).tolist():
 check.prediction("all_right", all_right)
 
 # %% [markdown]
-# The rare right answer gets the largest advantage, and the rare wrong one the most negative.
+# The simplest loss is −A log π for each token of an answer with advantage A; π is now the probability of that token. In
+# the first group above it raises the rare right answer with a weight of 2.65, and lowers each wrong one with 0.38. The
+# loss is right only while the model that wrote the answers is the present one.
 #
-# The simplest loss is −A log π for each token of an answer with advantage A. It is right only for answers that the
-# present model has written.
+# But sampling is expensive, so a batch often serves for several steps, while the model changes. Then the **ratio** of
+# a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
+# the place of log π. Its gradient is $r\,\nabla\log\pi$, the same at r = 1.
 #
-# But answers are expensive to sample, so a batch often serves for several steps, while the model changes. Then the
-# **ratio** of a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
-# the place of log π. The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts. So a token with
-# A > 0 is not raised further once r is above 1 + ε, and one with A < 0 is not lowered further below 1 − ε.
+# The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts. So a token with A > 0 is not raised
+# further once r is above 1 + ε, and one with A < 0 is not lowered further below 1 − ε.
 #
 # <details><summary>Four tokens by hand, with a small ε</summary>
 #
@@ -548,14 +556,19 @@ check.prediction("all_right", all_right)
 # </details>
 #
 # A second safeguard keeps the model near the reference. The **KL divergence** from it is the mean of log π/π_ref over
-# the model's own answers, and a **KL penalty** adds β times an estimate of it; this is not the β of DPO. A token's loss
-# is then
+# the model's own answers, and a **KL penalty** adds β (not DPO's) times an estimate of it. A token's loss is then
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
 #
-# The last bracket is the estimate, called k3 by [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never
-# negative, and its mean over the model's own samples is the divergence.
+# <details><summary>Why the last bracket estimates the divergence</summary>
+#
+# Over tokens that are sampled from the present model, the mean of $\pi_{\text{ref}}/\pi$ is
+# $\sum \pi \cdot \pi_{\text{ref}}/\pi = 1$. So the bracket's mean is that of $-\log(\pi_{\text{ref}}/\pi)$, which is
+# the divergence there. Unlike this logarithm, the bracket is never negative. [Schulman,
+# 2020](http://joschu.net/blog/kl-approx.html), calls it k3.
+#
+# </details>
 
 # %% [markdown]
 # <div class="card">
@@ -573,7 +586,7 @@ check.prediction("all_right", all_right)
 # </details>
 # <details><summary>Hint 2: two signs by hand</summary>
 #
-# Work out the four rows of the table above with your lines, one token each. Where the sign of A changes, so does
+# Work out the four rows in the fold above with your lines, one token each. Where the sign of A changes, so does
 # which of the two products is smaller.
 #
 # </details>
@@ -600,7 +613,8 @@ check(policy_loss)
 
 # %% [markdown]
 # Now the whole loop, with one step on each batch and β = 0. So r is 1, neither safeguard acts, and the loss has the
-# gradient of −A log π. [Measured further](../../site/further.md#lesson-20) has runs with the clip and with the penalty.
+# gradient of −A log π. With eight steps on a batch, exact match ends higher only with the clip; the penalty slows
+# hacking and progress alike ([measured further](../../site/further.md#lesson-20), at this learning rate).
 
 # %%
 def reinforce(model, reward, what, steps=40):
@@ -647,21 +661,20 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, three seeds; bands as before. *Further demonstrations* goes on with the loss of
-# exercise 1, from the same start. *Processor seconds* add up all cores.
+# exercise 1, from the same start. *Processor seconds* add up all cores; sampling counts.
 #
 # </div>
 #
 # **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
-# rises to 43 %, and the right sum is named hardly more often: most of the gain comes from hedging less. Its greedy
-# answers get a little worse; over three seeds they do not.
+# rises to 43 %, and the sum is named hardly more often: most of the gain comes from hedging less. Greedy answers get a
+# little worse there, but not in the mean of three seeds.
 #
-# **At these rates greedy answers improve faster from demonstrations.** A demonstration has a target for each token,
-# while a reward is one bit for a whole answer.
+# **At these learning rates greedy answers improve faster from demonstrations.** A likely reason: a demonstration has a
+# target for each token, while a reward is one bit for a whole answer.
 #
 # ## A reward for naming the sum
 #
-# The strict reward pays for the sum alone. A more lenient one is 1 for every answer that *names* the sum, whatever else
-# it says. What does that teach?
+# A more lenient reward is 1 for every answer that *names* the sum, whatever else it says.
 
 # %% [markdown]
 # <div class="card">
@@ -717,7 +730,8 @@ check.prediction("hole", hole)
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, but exact match
 # falls from 28 % to 8 %. Now even the greedy answers all hedge. This is **reward hacking**. The reward alone does not
-# show it; exact match and the answers themselves do. Some hedges name one number twice, which gains nothing.
+# show it; exact match, the hedged share and the answers do. Some hedges even name one number
+# twice: hedges were paid more on average, so the form was learned.
 #
 # In the player, take the steps yourself.
 
@@ -727,11 +741,11 @@ from helpers.players import show_player
 show_player("policy")
 
 # %% [markdown]
-# ## Optional: several dialogues in one row
+# ## Aside: several dialogues in one row
 #
-# Nothing else uses this exercise; its points count. In a batch, short dialogues are padded to the length of the
-# longest. **Packing** puts several dialogues into one row instead. Each attends only to itself and has its own
-# positions, so [its logits stay the same](../../site/further.md#lesson-20).
+# Nothing else in this lesson uses this exercise. In a batch, short dialogues are padded. **Packing** puts several into
+# one row instead. Each attends only to itself and has its own positions, so
+# [its logits stay the same](../../site/further.md#lesson-20).
 
 # %% [markdown]
 # <div class="card">
@@ -786,7 +800,7 @@ check(pack)
 rows = {"answers": "answer", "chosen answers alone": "chosen",
         "chosen and rejected (DPO)": "DPO", "strict reward": "policy",
         "further demonstrations, then strict reward": "further, policy",
-        "further demonstrations without hedges": "further, plain"}
+        "further demonstrations without hedges": "further, plain", "lenient reward": "hole"}
 print(f"{'':42} exact, sampled   exact, greedy   hedged")
 for name, part in rows.items():
     exact, greedy, hedged = (sum(run[-1] for run in curve(part, what)[1]) / 3
@@ -801,8 +815,7 @@ for name, part in rows.items():
 #
 # </div>
 #
-# You can write each of these losses. The table leaves out the lenient reward: with it the model learned to hedge, and
-# exact match fell while the reward rose.
+# The lenient reward taught hedging instead. You can write each of these losses, and pack dialogues into a row.
 #
 # **A question to think about**
 #
@@ -819,8 +832,6 @@ for name, part in rows.items():
 # - [Ouyang et al., *Training language models to follow instructions with human feedback*,
 #   2022](https://arxiv.org/abs/2203.02155), section 3: demonstrations, comparisons, and a reward model, where this
 #   lesson uses DPO.
-# - [Rafailov et al., *Direct preference optimization*, 2023](https://arxiv.org/abs/2305.18290), section 4: why the
-#   reference appears in the loss.
 # - [Liu et al., *Understanding R1-Zero-like training*, 2025](https://arxiv.org/abs/2503.20783): what the division by
 #   the deviation, and by the length, does to GRPO.
 #
