@@ -10,12 +10,12 @@
 # *Change what the loss looks at*
 #
 # A language model continues a text. Given a sum, it may continue with the right number, with a wrong one, or with
-# two numbers to choose from. **Which loss teaches it to answer with the right number, and nothing else?** The model
-# stays the same. What changes is what the loss looks at, what the demonstrations show, and who judges the answers.
+# two numbers to choose from. **Which loss teaches it to answer with the right number, and nothing else?** What changes
+# is what the loss looks at, what the demonstrations show, and who judges the answers.
 #
 # | | |
 # |---|---|
-# | **You will build** | a packed row of dialogues, the log-probability of an answer, the loss of DPO, a reward, group-relative advantages and a clipped policy loss; and you fix a loss on answers |
+# | **You will build** | the log-probability of an answer, the loss of DPO, a reward, group-relative advantages, a clipped policy loss and a packed row of dialogues; and you fix a loss on answers |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for about a minute, in six cells |
@@ -47,16 +47,16 @@ plots.diagrams.three_losses()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Three losses, one model.** The loss looks at the coloured tokens. Above, the answer of a demonstration. Middle,
-# two answers, of which the first is preferred. Below, answers that the model has sampled, each with a reward.
+# **Three losses, one model.** The loss looks at the coloured tokens: the answer of a demonstration; a preferred answer
+# and a rejected one; answers that the model has sampled, each with a reward.
 #
 # </div>
 #
 # ## Without the questions in the loss, answers are learned sooner
 #
 # The task is a sum below 100. A **chat template** writes a dialogue as one text, with special tokens for who speaks
-# and where an answer ends: `<user>`, `<answer>` and `<end>`. The demonstrators know every sum. But in three answers
-# of ten they **hedge**: they name two numbers, and one of them is wrong.
+# and where an answer ends: `<user>`, `<answer>` and `<end>`. Demonstrations are dialogues to imitate. The demonstrators
+# here know every sum, but in three answers of ten they **hedge**: they name two numbers, one of them wrong.
 
 # %%
 train_pairs, test_pairs = sums.pairs()
@@ -66,7 +66,7 @@ for row in ids[:6].tolist():
 print(f"{len(train_pairs):,} dialogues to learn from, {len(test_pairs)} questions held out")
 
 # %% [markdown]
-# First, a language model as in lesson 9: a small decoder that predicts every next token.
+# First, a small decoder that predicts every next token, as in lesson 9.
 
 # %%
 def new_model():
@@ -114,9 +114,10 @@ on_text = train(new_model(), text_loss, "whole text")
 measure(on_text, "whole text")
 
 # %% [markdown]
-# **Exact match** is the share of held-out questions to which the answer is the sum and nothing else: 9 % of sampled
-# answers. *Hedged* answers contain `or`. *Greedy* answers take the most probable token at each place. That hides the
-# hedges, since they are the minority. So samples decide here; greedy answers tell whether the model can add.
+# **Exact match** is the share of held-out questions answered with the sum and nothing else: 9 % of sampled answers.
+# *Hedged* answers contain `or`; *sum named* counts every answer with the sum in it. *Greedy* answers take the most
+# probable token at each place. While hedges are a minority, that hides them. So we judge samples; greedy answers tell
+# whether the model can add.
 #
 # Why is exact match so low? The loss also asks for the questions, whose digits can only be guessed.
 
@@ -129,8 +130,8 @@ for name, part in parts.items():
     print(f"{name:>8}: {share:.0%} of the loss")
 
 # %% [markdown]
-# **Most of the loss comes from questions.** Training on dialogues of this kind is **instruction tuning**, and it
-# often has a **loss mask**: only the answer's tokens count.
+# **Most of the loss comes from questions.** Training on dialogues like these is **instruction tuning**. It often has
+# a **loss mask**: only the answer's tokens count.
 
 # %% [markdown]
 # <div class="card">
@@ -216,61 +217,16 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, three seeds: means, with bands from the lowest to the highest. Only the mask differs.
-# The first seed has the initial weights and the demonstrations of the runs above, but other batches.
 #
 # </div>
 #
-# **With the mask, exact match is on average about three times as high.** The greedy answers show that the model often
-# knows the sum; its samples also draw hedges and wrong digits.
-#
-# **Packing** avoids the padding of a batch: several dialogues share one row. Each attends only to itself and has its
-# own positions, so [its logits stay the same](../../site/further.md#lesson-20).
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 2 · `pack`** &nbsp; ★★☆ · 8 minutes · 3 points
-#
-# Put dialogues into one row, in their order. Return ids (t,), positions (t,) and a mask (t, t), where t is the sum of
-# their lengths. Positions start from 0 in each dialogue. `mask[i, j]` is True where token i may look at token j: at
-# itself and at what came before it in its own dialogue. Every dialogue has at least one token. Ids and positions are
-# int64.
-#
-# <details><summary>Hint 1: two dialogues by hand</summary>
-#
-# Write down the mask of two dialogues of 2 and 3 tokens. Which numbers, one for each place, would tell you whether
-# two places are in the same dialogue?
-#
-# </details>
-# <details><summary>Hint 2: where a dialogue starts</summary>
-#
-# With lengths 2, 3 and 4 the dialogues start at 0, 2 and 5. How do these follow from the sums 2, 5, 9?
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "pack", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def pack(dialogues):
-    """Several dialogues in one row: ids (t,), positions (t,), and a mask (t, t) of booleans.
-
-    dialogues: a list of ids, each (t_k,).
-    """
-    ### BEGIN SOLUTION
-    lengths = torch.tensor([len(ids) for ids in dialogues], device=dialogues[0].device)
-    number = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
-    place = torch.arange(len(number), device=lengths.device)
-    positions = place - (lengths.cumsum(0) - lengths)[number]
-    mask = (number[:, None] == number) & (place <= place[:, None])
-    return torch.cat(list(dialogues)), positions, mask
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_pack", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
-check(pack)
+# **With the mask, exact match is on average about three times as high.** Greedy answers show that the model often
+# knows the sum, but its samples still contain wrong digits and hedges.
 
 # %% [markdown]
 # ## The model hedges because its demonstrators do
 #
-# The mask hardly changes the hedging: 28 % of the samples without it, 27 % with it. Now the same training without the
+# The mask hardly changes the hedging: 28 % of the samples without, 27 % with it. Now the same training, without the
 # demonstrations that hedge:
 
 # %%
@@ -278,19 +234,19 @@ plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
 measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
 
 # %% [markdown]
-# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles, since single answers are
-# right more often, too. But demonstrations cannot always be filtered like this. Then the model's own answers can be
-# judged.
+# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: the hedges are gone, and
+# single answers are right more often. Suppose now that demonstrations cannot be filtered. Then the model's own answers
+# can be judged.
 #
 # ## A judge's choices reduce the hedging
 #
-# It is often easier to judge answers than to write better ones. In **preference** data somebody says which of two
-# answers to the same question is better. The loss compares the probabilities of whole answers.
+# It is often easier to judge answers than to write better ones. A **preference** says which of two answers to a
+# question is better. A loss on preferences compares their probabilities.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `answer_log_probability`** &nbsp; ★☆☆ · 5 minutes · 2 points
+# **Exercise 2 · `answer_log_probability`** &nbsp; ★☆☆ · 5 minutes · 2 points
 #
 # The logarithm of the probability of each row's answer, given what comes before it. A probability of an answer is the
 # product of those of its tokens. Logits at position i predict token i + 1, and `is_answer` is as in exercise 1.
@@ -324,20 +280,20 @@ def answer_log_probability(logits, ids, is_answer):
 check(answer_log_probability)
 
 # %% [markdown]
-# **Direct preference optimisation** (DPO) trains on such pairs ([Rafailov et al.,
+# **Direct preference optimisation** (DPO) trains on preferences ([Rafailov et al.,
 # 2023](https://arxiv.org/abs/2305.18290), section 4): a chosen answer $y_w$ and a rejected one $y_l$ to a question
-# x. It compares how much more probable each has become than under the **reference** π_ref, a frozen copy of the
+# x. It compares their probabilities π under the model with those under the **reference** π_ref, a frozen copy of the
 # model at the start:
 #
 # $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
 # - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
 #
-# The bracket is the **margin**. It can grow while both answers become less probable, if the rejected one falls faster.
+# The bracket is the **margin**. Because of σ, the sigmoid, a pair teaches little once its margin is a few times 1/β.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `preference_loss`** &nbsp; ★★★ · 9 minutes · 4 points
+# **Exercise 3 · `preference_loss`** &nbsp; ★★★ · 9 minutes · 4 points
 #
 # Write the loss of DPO, as a mean over the pairs. You get four vectors of log-probabilities of whole answers. They
 # may be hundreds apart, and then loss and gradient still have to be finite.
@@ -370,8 +326,7 @@ check(preference_loss)
 
 # %% [markdown]
 # To make pairs, the model answers 300 questions eight times each, and a program is the judge. A question with right
-# and wrong answers gives one pair, the first of each kind. β is 1, not the default 0.1, so a pair teaches little once
-# its margin is a few nats.
+# and wrong answers gives one pair, the first of each kind; a wrong one may be incomplete. β is 1, not the default 0.1.
 
 # %% tags=["hide-input"]
 def sampled(model, questions, samples, seed):
@@ -429,28 +384,33 @@ def train_on_pairs(loss_of, what):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
     measure(model, what)
+    with torch.no_grad():
+        for name, answers, before in (("chosen", chosen, reference[0]),
+                                      ("rejected", rejected, reference[1])):
+            change = (log_p(model, answers, everything) - before).mean().item()
+            print(f"mean change of log π, {name}: {change:+.2f}")
 
 train_on_pairs(dpo_loss, "DPO")
 train_on_pairs(chosen_loss, "chosen alone")
 
 # %% [markdown]
-# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But *chosen alone*, which imitates the chosen
-# answers, does as much without any rejected answer, also in the mean of three seeds (table at the end). It is the loss
-# of exercise 1 again, on answers without hedges, here the model's own. Preferences are meant for cases without a
-# perfect answer to imitate, which this lesson does not test.
+# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But *chosen alone*, the loss of exercise 1 on the
+# chosen answers, does as much without any rejected answer, also in the mean of three seeds (table at the end). It
+# lowers the rejected answers, too: raising one answer takes probability from the others. DPO lowers them more, and
+# raises the chosen ones less; its margin can grow even if both fall. Preferences are meant for cases where no answer is
+# perfect, as with summaries; this lesson has none.
 #
-# The judge has chosen once, among answers of the model as it was at the start. What if a program scores every batch
-# anew, and wrong answers count against the model?
+# The judge has chosen once, at the start. What if a program scores every batch anew?
 #
 # ## A strict reward needs no pairs
 #
-# A **reward** is a number for one answer. If a program computes it, training takes only questions whose answers the
-# program can check, and a model that is sometimes right.
+# A **reward** is a number for one answer. If a program computes it, training needs only questions that the program can
+# check, and a model that is sometimes right.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `exact_match`** &nbsp; ★★☆ · 6 minutes · 2 points
+# **Exercise 4 · `exact_match`** &nbsp; ★★☆ · 6 minutes · 2 points
 #
 # Return 1 for each answer that is exactly the right one and ends, else 0, as float32. What follows the first `end` in
 # a row does not count. An answer that never ends earns 0, and so does one whose right answer does not fit into the
@@ -491,14 +451,19 @@ def exact_match(written, right, end):
 check(exact_match)
 
 # %% [markdown]
-# A reward has no gradient: it is the result of sampling and of a program. But its mean has one. The mean is a sum over
-# all answers, $\sum_y \pi(y) R(y)$, and since $\nabla\pi = \pi\,\nabla\log\pi$, its gradient is $\sum_y \pi(y) R(y)
-# \nabla\log\pi(y)$: an average over the model's own answers. So sample some, and weigh the gradient of each one's
+# A reward has no gradient: between the logits and the reward are a random draw and a program. But its mean over all
+# answers y has one, since $\nabla\pi = \pi\,\nabla\log\pi$:
+#
+# $$\nabla \sum_y \pi(y)\, R(y) = \sum_y \pi(y)\, R(y)\, \nabla\log\pi(y) .$$
+#
+# The right side is a mean over the model's own answers. So sample some, and weigh the gradient of each one's
 # log-probability by its reward. The model that samples is called the **policy**, and this is a **policy gradient**.
 #
-# Its estimate is less noisy if good means better than expected; the **advantage** says by how much. Group-relative
-# policy optimisation (GRPO) compares each reward with the mean reward of several answers to the same question ([Shao et
-# al., 2024](https://arxiv.org/abs/2402.03300), section 4.1).
+# So far a wrong answer, with reward 0, does not count at all. With the expected reward subtracted it does, and the
+# estimate is usually less noisy. Its mean stays, since $\sum_y \pi\,\nabla\log\pi = \nabla \sum_y \pi = 0$. The
+# difference is the **advantage**. Group-relative policy optimisation (GRPO) takes the mean reward of several answers to
+# the same question as the expected one, and divides by their standard deviation ([Shao et al.,
+# 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
 # <div class="card">
@@ -522,7 +487,7 @@ all_right = "C"
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `advantages`** &nbsp; ★★☆ · 7 minutes · 3 points
+# **Exercise 5 · `advantages`** &nbsp; ★★☆ · 7 minutes · 3 points
 #
 # Subtract from each reward the mean of its group, and divide by the group's standard deviation: the root of the mean
 # squared distance from the mean. For the mean of the squares, divide by the group's size, not size − 1. A group is a
@@ -568,15 +533,18 @@ for row in advantages(rewards).tolist():
 check.prediction("all_right", all_right)
 
 # %% [markdown]
-# The rare right answer gets the largest advantage, and the rare wrong one the most negative.
+# The simplest loss is −A log π for each token of an answer with advantage A; π is now the probability of that token. In
+# the first group above it raises the rare right answer with a weight of 2.65, and lowers each wrong one with 0.38. The
+# loss is right only while the model that wrote the answers is the present one.
 #
-# The simplest loss is −A log π for each token of an answer with advantage A: it raises what was better than the
-# group, and lowers what was worse. It is right only for answers that the present model has written.
+# But sampling is expensive, so a batch often serves for several steps, while the model changes. Then the **ratio** of
+# a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
+# the place of log π. Its gradient is $r\,\nabla\log\pi$, the same at r = 1.
 #
-# But answers are expensive to sample, so a batch often serves for several steps, while the model changes. Then the
-# **ratio** of a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
-# the place of log π. The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts, so that no token
-# gains from moving too far. With a small ε:
+# The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts. So a token with A > 0 is not raised
+# further once r is above 1 + ε, and one with A < 0 is not lowered further below 1 − ε.
+#
+# <details><summary>Four tokens by hand, with a small ε</summary>
 #
 # | A | r | $rA$ | clipped | counts | what a step does |
 # |---|---|---|---|---|---|
@@ -585,19 +553,27 @@ check.prediction("all_right", all_right)
 # | −1 | 2 | −2 | −1 − ε | −2 | lowers π |
 # | −1 | ½ | −½ | ε − 1 | ε − 1 | nothing: π has fallen far enough |
 #
+# </details>
+#
 # A second safeguard keeps the model near the reference. The **KL divergence** from it is the mean of log π/π_ref over
-# the model's own answers, and a **KL penalty** adds β times an estimate of it. A token's loss is then
+# the model's own answers, and a **KL penalty** adds β (not DPO's) times an estimate of it. A token's loss is then
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
 #
-# The last bracket is the estimate k3 of [Schulman, 2020](http://joschu.net/blog/kl-approx.html). It is never
-# negative, and its mean over the model's own samples is the divergence.
+# <details><summary>Why the last bracket estimates the divergence</summary>
+#
+# Over tokens that are sampled from the present model, the mean of $\pi_{\text{ref}}/\pi$ is
+# $\sum \pi \cdot \pi_{\text{ref}}/\pi = 1$. So the bracket's mean is that of $-\log(\pi_{\text{ref}}/\pi)$, which is
+# the divergence there. Unlike this logarithm, the bracket is never negative. [Schulman,
+# 2020](http://joschu.net/blog/kl-approx.html), calls it k3.
+#
+# </details>
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 7 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
+# **Exercise 6 · `policy_loss`** &nbsp; ★★★ · 12 minutes · 5 points
 #
 # Write this loss: average over the tokens of each answer, then over the answers. You get log-probabilities of tokens,
 # an advantage for each answer, and which tokens belong to the answer; every answer has at least one. All inputs (b,
@@ -610,7 +586,7 @@ check.prediction("all_right", all_right)
 # </details>
 # <details><summary>Hint 2: two signs by hand</summary>
 #
-# Work out the four rows of the table above with your lines, one token each. Where the sign of A changes, so does
+# Work out the four rows in the fold above with your lines, one token each. Where the sign of A changes, so does
 # which of the two products is smaller.
 #
 # </details>
@@ -636,9 +612,9 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop, with one step on each batch and β = 0. So neither safeguard acts: the ratio is 1, and the loss has
-# the gradient of −A log π. [Measured further](../../site/further.md#lesson-20) tries both. At this learning rate, eight
-# steps on a batch help only with the clip. The penalty slows hacking and progress alike.
+# Now the whole loop, with one step on each batch and β = 0. So r is 1, neither safeguard acts, and the loss has the
+# gradient of −A log π. With eight steps on a batch, exact match ends higher only with the clip; the penalty slows
+# hacking and progress alike ([measured further](../../site/further.md#lesson-20), at this learning rate).
 
 # %%
 def reinforce(model, reward, what, steps=40):
@@ -685,20 +661,20 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Recorded, three seeds; bands as before. *Further demonstrations* goes on with the loss of
-# exercise 1, from the same start. *Processor seconds* add up all cores.
+# exercise 1, from the same start. *Processor seconds* add up all cores; sampling counts.
 #
 # </div>
 #
 # **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
-# rises to 43 %, and the right sum is named hardly more often: most of the gain comes from hedging less. Its greedy
-# answers get a little worse; over three seeds they do not.
+# rises to 43 %, and the sum is named hardly more often: most of the gain comes from hedging less. Greedy answers get a
+# little worse there, but not in the mean of three seeds.
 #
-# **At these rates greedy answers improve faster from demonstrations.** A likely reason is that a demonstration has a
+# **At these learning rates greedy answers improve faster from demonstrations.** A likely reason: a demonstration has a
 # target for each token, while a reward is one bit for a whole answer.
 #
 # ## A reward for naming the sum
 #
-# A more lenient program pays 1 for every answer that *names* the sum, whatever else it says. What does that teach?
+# A more lenient reward is 1 for every answer that *names* the sum, whatever else it says.
 
 # %% [markdown]
 # <div class="card">
@@ -753,9 +729,9 @@ check.prediction("hole", hole)
 
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, but exact match
-# falls from 28 % to 8 %. Greedy decoding no longer hides the hedges: all greedy answers have one. This is **reward
-# hacking**. The reward alone does not show it; exact match, the hedged share and the answers themselves do. Some hedges
-# name one sum twice: the form was paid on average, so the form was learned.
+# falls from 28 % to 8 %. Now even the greedy answers all hedge. This is **reward hacking**. The reward alone does not
+# show it; exact match, the hedged share and the answers do. Some hedges even name one number
+# twice: hedges were paid more on average, so the form was learned.
 #
 # In the player, take the steps yourself.
 
@@ -765,17 +741,66 @@ from helpers.players import show_player
 show_player("policy")
 
 # %% [markdown]
+# ## Aside: several dialogues in one row
+#
+# Nothing else in this lesson uses this exercise. In a batch, short dialogues are padded. **Packing** puts several into
+# one row instead. Each attends only to itself and has its own positions, so
+# [its logits stay the same](../../site/further.md#lesson-20).
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 7 · `pack`** &nbsp; ★★☆ · 8 minutes · 3 points
+#
+# Put dialogues into one row, in their order. Return ids (t,), positions (t,) and a mask (t, t), where t is the sum of
+# their lengths. Positions start from 0 in each dialogue. `mask[i, j]` is True where token i may look at token j: at
+# itself and at what came before it in its own dialogue. Every dialogue has at least one token. Ids and positions are
+# int64.
+#
+# <details><summary>Hint 1: two dialogues by hand</summary>
+#
+# Write down the mask of two dialogues of 2 and 3 tokens. Which numbers, one for each place, would tell you whether
+# two places are in the same dialogue?
+#
+# </details>
+# <details><summary>Hint 2: where a dialogue starts</summary>
+#
+# With lengths 2, 3 and 4 the dialogues start at 0, 2 and 5. How do these follow from the sums 2, 5, 9?
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "pack", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pack(dialogues):
+    """Several dialogues in one row: ids (t,), positions (t,), and a mask (t, t) of booleans.
+
+    dialogues: a list of ids, each (t_k,).
+    """
+    ### BEGIN SOLUTION
+    lengths = torch.tensor([len(ids) for ids in dialogues], device=dialogues[0].device)
+    number = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
+    place = torch.arange(len(number), device=lengths.device)
+    positions = place - (lengths.cumsum(0) - lengths)[number]
+    mask = (number[:, None] == number) & (place <= place[:, None])
+    return torch.cat(list(dialogues)), positions, mask
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_pack", "locked": true, "points": 3.0, "schema_version": 3, "solution": false, "task": false}
+check(pack)
+
+# %% [markdown]
 # ## What you can do now
 #
 # **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
-# imitates has no hedges. A short training on answers that a judge has chosen leaves a few. If demonstrations cannot be
-# filtered, they can still teach the adding, and a reward can then remove the hedges:
+# imitates has no hedges; without the questions in the loss, answers are learned sooner. A short training on answers
+# that a judge has chosen leaves a few hedges. If demonstrations cannot be filtered, they can still teach the adding,
+# and a strict reward can then remove nearly all hedges:
 
 # %% tags=["hide-input"]
 rows = {"answers": "answer", "chosen answers alone": "chosen",
         "chosen and rejected (DPO)": "DPO", "strict reward": "policy",
         "further demonstrations, then strict reward": "further, policy",
-        "further demonstrations without hedges": "further, plain"}
+        "further demonstrations without hedges": "further, plain", "lenient reward": "hole"}
 print(f"{'':42} exact, sampled   exact, greedy   hedged")
 for name, part in rows.items():
     exact, greedy, hedged = (sum(run[-1] for run in curve(part, what)[1]) / 3
@@ -785,18 +810,12 @@ for name, part in rows.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, means of three seeds. All others start from *answers*. They differ in data, rates and
-# steps: the table shows what each did here, not which is best.
+# **How to read it.** Recorded, means of three seeds. The other rows start from *answers* and differ in data, rates
+# and steps: the table shows what each did here, not which is best.
 #
 # </div>
 #
-# - **Without the questions in the loss, answers are learned sooner.** The hedges came from
-#   the demonstrations: demonstrations without hedges gave answers without hedges.
-# - **A judge's choices reduce the hedging.** Rejected answers were not needed here.
-# - **A strict reward removes nearly all of it.**
-# - **A lenient reward teaches hedging.** Exact match fell while the reward rose.
-#
-# You can write each of these losses, and pack dialogues into a row.
+# The lenient reward taught hedging instead. You can write each of these losses, and pack dialogues into a row.
 #
 # **A question to think about**
 #
@@ -813,8 +832,6 @@ for name, part in rows.items():
 # - [Ouyang et al., *Training language models to follow instructions with human feedback*,
 #   2022](https://arxiv.org/abs/2203.02155), section 3: demonstrations, comparisons, and a reward model, where this
 #   lesson uses DPO.
-# - [Rafailov et al., *Direct preference optimization*, 2023](https://arxiv.org/abs/2305.18290), section 4: why the
-#   reference appears in the loss.
 # - [Liu et al., *Understanding R1-Zero-like training*, 2025](https://arxiv.org/abs/2503.20783): what the division by
 #   the deviation, and by the length, does to GRPO.
 #

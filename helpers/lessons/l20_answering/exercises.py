@@ -400,6 +400,6 @@ policy_loss = exercise(
 LESSON = Lesson(
     "20_answering",
     "Taught to answer",
-    (answer_loss, pack, answer_log_probability, preference_loss, exact_match, advantages, policy_loss),
+    (answer_loss, answer_log_probability, preference_loss, exact_match, advantages, policy_loss, pack),
     predictions_of("20_answering"),
 )

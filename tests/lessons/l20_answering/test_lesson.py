@@ -125,6 +125,12 @@ def test_preferences_and_chosen_answers_both_end_the_hedging():
     assert at_the_end("chosen", "exact").mean() > at_the_end("DPO", "exact").mean()
     dpo, alone = measured("def train_on_pairs")
     assert (AT_START[2], dpo[2]) == (27, 10) and alone[2] <= dpo[2]
+    changes = re.findall(r"(?:chosen|rejected): ([+-][\d.]+)$", printed(SOURCE, "def train_on_pairs"), flags=re.M)
+    (up, down), (up_alone, down_alone) = np.array([float(change) for change in changes]).reshape(2, 2)
+    assert 0 < up < up_alone and down < down_alone < 0, "without rejected answers in the loss they fall, too"
+    assert all(at_the_end("chosen", "chosen") > at_the_end("DPO", "chosen"))
+    assert all(at_the_end("DPO", "rejected") < at_the_end("chosen", "rejected"))
+    assert all(at_the_end("DPO", "chosen") > 0) and all(at_the_end("chosen", "rejected") < 0)
 
 
 def test_without_hedges_in_the_demonstrations_there_are_none_in_the_answers():
@@ -200,6 +206,7 @@ def test_the_table_at_the_end_has_the_means_of_the_record():
         "answers": "answer",
         "strict reward": "policy",
         "further demonstrations, then strict reward": "further, policy",
+        "lenient reward": "hole",
     }.items():
         shares = [at_the_end(part, what).mean() for what in ("exact", "greedy", "hedged")]
         assert rows[name].split() == [f"{share:.0%}" for share in shares]
