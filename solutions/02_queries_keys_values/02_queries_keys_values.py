@@ -23,8 +23,6 @@
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
 # | **It takes** | about 80 minutes: five exercises, 17 points, and three predictions |
 # | **It computes** | in seconds on a laptop; the longest training run takes up to twenty seconds, and you may stop it |
-#
-# The letters used for shapes are listed in the [table of notation](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -55,6 +53,8 @@ check = start("02_queries_keys_values")
 # | $x_i$, left of the dot | the [**query**](../../site/glossary.md#query) | what a word uses to choose |
 # | $x_j$, right of the dot | the [**key**](../../site/glossary.md#key) | what a word is chosen by |
 # | $x_j$, at the end | the [**value**](../../site/glossary.md#value) | what a word hands over once it is chosen |
+#
+# What is lost when one vector is both query and key?
 #
 # ## Can two words prefer each other?
 
@@ -103,15 +103,14 @@ check.prediction("mutual", mutual)
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
 # In lesson 1 the vectors of our sentence all have the same length. Then not even one word can prefer another: *bank*
-# could not prefer *muddy*, whatever the two mean. With random matrices for queries and keys, drawn anew for each pair,
-# a quarter of the pairs prefer each other.
+# could not prefer *muddy*, whatever the two mean.
 
 # %% [markdown]
 # ## With a query and a key for each word, *bank* and *muddy* prefer each other
 #
 # The published model [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) makes a query and a key
-# out of each word's vector, with two learned matrices. Here are the weights that the queries and keys of one of its
-# *heads* (lesson 4) give, beside those of lesson 1:
+# out of each word's vector, with two learned matrices. Here are the weights from one of its *heads* (lesson 4), beside
+# those of lesson 1:
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy. Left, one vector for both roles: each word gives the most weight to itself, and the two words the also to each other. Right, head 7 with queries and keys: hardly anything on the diagonal. The darkest cells are bank to muddy and muddy to bank."}}
 x = sentence.word_vectors()                                  # (12, e) with e = 384
@@ -124,9 +123,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Right: head 7 (lesson 4 explains heads) of MiniLM's first layer, chosen for *bank* and *muddy*.
-# MiniLM also scales its scores (lesson 3) and adds positions (lesson 6). Neither is done here, and without scaling the
-# rows are sharper.
+# **How to read it.** Right: head 7 of MiniLM's first layer, chosen for *bank* and *muddy*. MiniLM also adds positions
+# (lesson 6) and scales its scores (lesson 3). Neither is done here, and without scaling the rows are sharper.
 #
 # </div>
 #
@@ -151,9 +149,9 @@ except KeyError as missing:
     print("shore: KeyError,", missing)
 
 # %% [markdown]
-# In a **soft dictionary** every key matches every query, more or less: query and keys are vectors, and the score $q
-# \cdot k_j$ says how well they match. Softmax turns the scores of the s keys into weights, and the answer is the
-# weighted average of the values:
+# In a **soft dictionary** every key matches every query, more or less: query and keys are vectors of the same width d,
+# and the score $q \cdot k_j$ says how well they match. Softmax turns the scores of the s keys into weights, and the
+# answer is the weighted average of the values:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
@@ -166,8 +164,8 @@ except KeyError as missing:
 #
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
-# Look up one query in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
-# rows of a matrix (s, d), and the values are the rows of a matrix (s, d_v). The width d_v may differ from d.
+# Look up one query in a soft dictionary. There is no batch here. Keys and values are the rows of two matrices, and the
+# width d_v of the values may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
@@ -200,7 +198,7 @@ check(soft_lookup)
 
 # %% [markdown]
 # Store the twelve words under their keys from head 7, with two sets of values: the word itself, and its kind. Each
-# value is a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at the word, or at its kind.
+# value is a [one-hot](../../site/glossary.md#one-hot-vector) row. The cell prints the largest entry of each answer.
 
 # %%
 for word in ["bank", "muddy", "reach", "it"]:
@@ -213,8 +211,8 @@ for word in ["bank", "muddy", "reach", "it"]:
     print(f"{word:>6}:", "  ".join(f"{answer:14}" for answer in answers))
 
 # %% [markdown]
-# **Keys are compared, and values are returned.** The query of *bank* matches the key of *muddy* both times: the keys
-# choose. The answer is *muddy* with one set of values, and *adjective* with the other: the values answer. The weights
+# **Queries and keys decide *who* answers, and the value decides *what* the answer is.** The query of *bank* matches the
+# key of *muddy* both times. The answer is *muddy* with one set of values, and *adjective* with the other. The weights
 # of *it* are spread over many keys, and it still gets an answer. Move the query, keys and values yourself:
 
 # %% tags=["hide-input"]
@@ -225,8 +223,8 @@ show_player("lookup")
 # %% [markdown]
 # ## Three matrices make three vectors out of one
 #
-# **Queries and keys decide *who* answers, and the value decides *what* the answer is.** In self-attention each
-# position has only one vector, $x_i$. Three learned matrices make a query, a key and a value out of it:
+# In self-attention each position has only one vector, $x_i$. Three learned matrices make a query, a key and a value
+# out of it:
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
@@ -244,8 +242,8 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns; *w* is t × t, like
-# *w*′. The batch axis is left out, and the values are as wide as the keys.
+# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns. The scores *w*′ and
+# weights *w* are t × t. The batch axis is left out, and the values are as wide as the keys.
 #
 # </div>
 #
@@ -254,8 +252,7 @@ plots.diagrams.three_roles()
 # $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} ,
 # \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
 #
-# In the diagram s = t. Keys and values may also come from another sequence than the queries ([lesson
-# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)).
+# In the diagram s = t, because queries and keys come from the same sequence.
 
 # %% [markdown]
 # The next function is meant to be attention. It raises no error, its result has the right shape, and every row of
@@ -358,7 +355,7 @@ plots.number_grids(
 # </div>
 #
 # In lesson 1 each word gave itself the most weight. Here all three give the most to *loop*, whose key is the longest.
-# The next cell prints the missing numbers and compares the table with your `attention`.
+# The next cell prints the missing numbers, and compares the outputs *y* with those of your `attention`.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"third component of the query of ends: {X_q[2, 2]:.0f}")
@@ -367,10 +364,11 @@ mine = attention(X_q[None], X_k[None], X_v[None])[0]
 print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 
 # %% [markdown]
-# ## Your module: three learned maps and one attention
+# ## Your module: three projections and one attention
 #
 # Your `nn.Module` will have three `nn.Linear` layers without bias, named `to_queries`, `to_keys` and `to_values`. Its
-# `forward` takes the sequence that asks and, optionally, a second one, the *context*, which is asked:
+# `forward` takes the sequence that asks and, optionally, a second one, the *context*, which is asked ([lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb) needs it):
 #
 # | call | queries from | keys and values from | name |
 # |---|---|---|---|
@@ -383,8 +381,8 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # **Exercise 3 · `SingleHeadAttention`** &nbsp; ★☆☆ · 10 minutes · 4 points
 #
 # Write the module. Its only parameters are the weights of the three layers, and no two layers share weights. For the
-# attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a correct solution of
-# exercise 2, so a mistake in yours has no effect here. The module must not keep anything from one call for the next.
+# attention itself call `finished_attention(q, k, v)`, a correct solution of exercise 2 that the first cell imported.
+# The module must not keep anything from one call for the next.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -436,15 +434,12 @@ check(SingleHeadAttention)
 # ## Noun and verb can prefer each other with two matrices, not with one
 #
 # Does training find matrices with which two words prefer each other? We draw phrases such as *every empty list
-# contains* (article, adjective, noun, verb) at random from short lists. Every word has a question:
-#
-# - the article and the adjective ask for the **noun**;
-# - the noun asks for the **verb**;
-# - the verb asks for the **noun**.
+# contains* (article, adjective, noun, verb) at random from short lists. The article, the adjective and the verb ask for
+# the **noun**; the noun asks for the **verb**. So noun and verb have to prefer each other.
 #
 # The loss is the squared distance of each output to the vector of the word asked for. It says nothing about weights:
-# training has to find out which word should look where. The values are the word vectors themselves. Only $W_q$ and
-# $W_k$ are learned, with d = 2. We train with two matrices, and then with a single one that makes both.
+# training has to find out which word should look where. The values are the word vectors themselves, and queries
+# and keys have d = 2. We train with two matrices, $W_q$ and $W_k$, and then with a single one that makes both.
 
 # %%
 vocabulary, vectors = word_vectors()    # of lesson 1, (n, e) with e = 40
@@ -487,10 +482,10 @@ plt.show()
 #
 # </div>
 #
-# **In all three runs two matrices reach a loss of 0.00, and one matrix ends at 1.47 or above.** One matrix cannot do
-# it: the noun or the verb must keep at least as much weight as it gives the other. Here it is the noun. This is the
-# obstacle, not the number of parameters ([Measured further](../../site/further.md#lesson-2), which also draws the
-# queries and keys of one run in the plane).
+# **Two matrices learn the task, and one cannot.** In all three runs the loss ends at 0.00 with two matrices, and at
+# 1.47 or above with one. With one, the noun or the verb must keep at least as much weight as it gives the other. Here
+# it is the noun. This is the obstacle, not the number of parameters ([Measured
+# further](../../site/further.md#lesson-2)).
 
 # %% [markdown]
 # ## Matrices for such questions can be written by hand
@@ -499,14 +494,12 @@ plt.show()
 #
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
-# The product $M = W_q W_k^\top$ has shape (e, e). It may be any matrix of rank d or less. In lesson 1, $M$ was the
-# identity. With one matrix $W$ for both roles, $M = W W^\top$ is symmetric, and every word's score with itself is
-# $\lVert x_i W\rVert^2$. Symmetry alone would not keep noun and verb apart. The squares do: the larger of the two is at
-# least the score of the two words with each other. With two matrices neither need hold.
+# The product $M = W_q W_k^\top$ has shape (e, e), and may be any matrix of rank d or less. In lesson 1, $M$ was the
+# identity. With one matrix $W$ for both roles, every word's score with itself is a square, $\lVert x_i W\rVert^2$. For
+# any two words, the larger square is at least their score with each other. With two matrices this need not hold.
 #
 # Now let every component of a word's vector be 0 or 1. The word *has feature f* if component f is 1. Entry [f, g] of
-# $M$ (row f asks, column g is asked) is added to the score when the word that asks has feature f and the word that is
-# asked has feature g.
+# $M$ is added to the score when the word that asks has feature f and the word that is asked has feature g.
 
 # %% [markdown]
 # <div class="card">
@@ -553,8 +546,8 @@ def matrices_of_rules(asks, asked, strengths, e):
 check(matrices_of_rules)
 
 # %% [markdown]
-# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Here are the
-# weights that their matrices give:
+# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Their matrices
+# give these weights:
 
 # %% mystnb={"image": {"alt": "A heat map of four by four weights. The rows article, adjective and verb have nearly all their weight at noun, the row noun has it at verb."}}
 rule_q, rule_k = matrices_of_rules(torch.arange(4, device=device()),
@@ -666,14 +659,14 @@ plt.show()
 # </div>
 #
 # As a formula, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. Attention has no β so far, but **the length of a
-# query acts like it**: a query that is twice as long doubles every score.
+# query acts like it**: a query twice as long doubles every score.
 
 # %% [markdown]
 # ## Your model so far
 #
-# Does a language model also predict better? Lesson 1's model compares the vectors themselves. Now three learned maps
-# of width 64 make a query, a key and a value out of each vector, and your `attention` does the rest. The box that
-# hides later bytes and adds positions stays as it was.
+# Does a language model also predict better? Lesson 1's model compares the vectors themselves. Now three projections of
+# width 64 make a query, a key and a value out of each vector, and your `attention` does the rest. The box that hides
+# later bytes and adds positions stays as it was.
 
 # %% [markdown]
 # <div class="card">
@@ -717,7 +710,7 @@ check.prediction("second_rung", second_rung)
 # %% [markdown]
 # **Learned queries, keys and values together are worth about a fifth of a bit.** In our three runs, 3.53 bits per
 # byte fall to 3.32 or less. Lesson 1's model is no better than *order 1*, a table of byte pairs; this one beats it.
-# The samples hardly differ to the eye: only short words come out whole.
+# The samples look alike: only short words come out whole.
 
 # %% [markdown]
 # ## What you can do now
@@ -725,9 +718,11 @@ check.prediction("second_rung", second_rung)
 # **What does a word gain when each of its three jobs has a vector of its own?**
 #
 # - **It can prefer a word that prefers it.** With one vector as query and key, no two words can. In one head of MiniLM,
-#   *bank* and *muddy* do, and in all three of our runs training found such a pair with two matrices.
+#   without its scaling and positions, *bank* and *muddy* do. In all three of our runs, training with two matrices made
+#   noun and verb prefer each other.
 # - **What it hands over need not be what it is found by.** *Bank* found *muddy* by its key, and got *adjective*.
-# - **The language model predicts better** with three learned maps. Which of them brings the gain was not tested.
+# - **The language model predicts better** with three projections, in all three runs. Which of them brings the gain was
+#   not tested.
 #
 # You can also write query and key matrices by hand, and find a mistake that leaves every shape correct.
 #
