@@ -23,8 +23,6 @@
 # | **You need** | [lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb), and some knowledge of `torch.nn.Module` |
 # | **It takes** | about 80 minutes: five exercises, 17 points, and three predictions |
 # | **It computes** | in seconds on a laptop; the longest training run takes up to twenty seconds, and you may stop it |
-#
-# The letters used for shapes are listed in the [table of notation](../../site/notation.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -48,7 +46,7 @@ check = start("02_queries_keys_values")
 #
 # $$y_i \;=\; \sum_j \operatorname{softmax}_j\big(x_i \cdot x_j\big)\; x_j .$$
 #
-# The letter $x$ occurs three times, with three jobs:
+# The letter $x$ occurs three times:
 #
 # | place | name | what it is for |
 # |---|---|---|
@@ -56,7 +54,9 @@ check = start("02_queries_keys_values")
 # | $x_j$, right of the dot | the [**key**](../../site/glossary.md#key) | what a word is chosen by |
 # | $x_j$, at the end | the [**value**](../../site/glossary.md#value) | what a word hands over once it is chosen |
 #
-# ## Can two words prefer each other?
+# What is lost when one vector is both query and key?
+#
+# ## Two vectors that prefer each other
 
 # %% [markdown]
 # <div class="card">
@@ -102,16 +102,18 @@ check.prediction("mutual", mutual)
 # $$x_i \cdot x_j \;\le\; \lVert x_i\rVert\,\lVert x_j\rVert
 # \;\le\; \max\big(\lVert x_i\rVert^2, \lVert x_j\rVert^2\big) \;=\; \max\big(x_i \cdot x_i,\; x_j \cdot x_j\big) .$$
 #
-# In lesson 1 the vectors of our sentence all have the same length. Then not even one word can prefer another: *bank*
-# could not prefer *muddy*, whatever the two mean. With random matrices for queries and keys, drawn anew for each pair,
-# a quarter of the pairs prefer each other.
+# In words: the longer vector has no better match than itself, because the other is no longer and cannot point more in
+# its direction. (With random matrices each prefers the other in half of the pairs, and both do in half of a half.)
+#
+# In lesson 1 all vectors of our sentence had the same length, so not even one word could prefer another to itself:
+# *bank* could not prefer *muddy*.
 
 # %% [markdown]
 # ## With a query and a key for each word, *bank* and *muddy* prefer each other
 #
 # The published model [MiniLM](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) makes a query and a key
-# out of each word's vector, with two learned matrices. Here are the weights that the queries and keys of one of its
-# *heads* (lesson 4) give, beside those of lesson 1:
+# out of each word's vector, with a learned matrix and a bias for each. Here is the softmax of their products $q_i \cdot
+# k_j$ in one of its *heads* (lesson 4), beside the weights of lesson 1:
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy. Left, one vector for both roles: each word gives the most weight to itself, and the two words the also to each other. Right, head 7 with queries and keys: hardly anything on the diagonal. The darkest cells are bank to muddy and muddy to bank."}}
 x = sentence.word_vectors()                                  # (12, e) with e = 384
@@ -124,14 +126,20 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Right: head 7 (lesson 4 explains heads) of MiniLM's first layer, chosen for *bank* and *muddy*.
-# MiniLM also scales its scores (lesson 3) and adds positions (lesson 6). Neither is done here, and without scaling the
-# rows are sharper.
+# **How to read it.** Left: the two *the* are the same vector and share their weight. Right: head 7 of MiniLM's first
+# layer, chosen for *bank* and *muddy*. MiniLM also divides its scores by √32 (lesson 3), which would make the weights
+# flatter, and adds positions (lesson 6). Here neither is done.
 #
 # </div>
 #
-# *Bank* looks almost only at *muddy*, and *muddy* almost only at *bank*. With one vector for both roles this is
-# impossible.
+# *Bank* and *muddy* prefer each other, which is impossible with one vector for both roles.
+#
+# <details><summary>What would the division and the positions change?</summary>
+#
+# The division keeps the order in each row, but *bank* and *muddy* then give each other only 0.29 and 0.31. With
+# positions too, both look most at *the*, and still prefer each other to themselves.
+#
+# </details>
 
 # %% [markdown]
 # ## A soft dictionary always has an answer
@@ -151,9 +159,9 @@ except KeyError as missing:
     print("shore: KeyError,", missing)
 
 # %% [markdown]
-# In a **soft dictionary** every key matches every query, more or less: query and keys are vectors, and the score $q
-# \cdot k_j$ says how well they match. Softmax turns the scores of the s keys into weights, and the answer is the
-# weighted average of the values:
+# In a **soft dictionary** every key matches every query, more or less: query and keys are vectors of the same width d,
+# and the score $q \cdot k_j$ says how well they match. Softmax turns the scores of the s keys into weights, and the
+# answer is the weighted average of the values:
 #
 # $$\text{lookup}(q) \;=\; \sum_{j=1}^{s} w_j\, v_j ,
 # \qquad w_j \;=\; \frac{\exp (q \cdot k_j)}{\sum_{j'} \exp (q \cdot k_{j'})} .$$
@@ -166,8 +174,8 @@ except KeyError as missing:
 #
 # **Exercise 1 · `soft_lookup`** &nbsp; ★☆☆ · 7 minutes · 3 points
 #
-# Look up one query in a soft dictionary. There is no batch here: the query is a single vector (d,), the keys are the
-# rows of a matrix (s, d), and the values are the rows of a matrix (s, d_v). The width d_v may differ from d.
+# Look up one query in a soft dictionary. There is no batch here. Keys and values are the rows of two matrices, and the
+# width d_v of the values may differ from d.
 #
 # <details><summary>Hint 1: the two steps and their shapes</summary>
 #
@@ -200,7 +208,7 @@ check(soft_lookup)
 
 # %% [markdown]
 # Store the twelve words under their keys from head 7, with two sets of values: the word itself, and its kind. Each
-# value is a [one-hot](../../site/glossary.md#one-hot-vector) row, with a single 1 at the word, or at its kind.
+# value is a [one-hot](../../site/glossary.md#one-hot-vector) row. The cell prints the largest entry of each answer.
 
 # %%
 for word in ["bank", "muddy", "reach", "it"]:
@@ -213,9 +221,10 @@ for word in ["bank", "muddy", "reach", "it"]:
     print(f"{word:>6}:", "  ".join(f"{answer:14}" for answer in answers))
 
 # %% [markdown]
-# **Keys are compared, and values are returned.** The query of *bank* matches the key of *muddy* both times: the keys
-# choose. The answer is *muddy* with one set of values, and *adjective* with the other: the values answer. The weights
-# of *it* are spread over many keys, and it still gets an answer. Move the query, keys and values yourself:
+# **Queries and keys decide *who* answers, and the value decides *what* the answer is.** The query of *bank* matches the
+# key of *muddy* both times, so *bank* is handed what *muddy* stores: the word, or its kind. If the values were learned
+# vectors, nearly all of *bank*'s output would be *muddy*'s: what kind of bank it is. The weights of *it* are spread
+# (0.34 is the sum for both *the*), and it still gets an answer. Move the query, keys and values yourself:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -225,8 +234,8 @@ show_player("lookup")
 # %% [markdown]
 # ## Three matrices make three vectors out of one
 #
-# **Queries and keys decide *who* answers, and the value decides *what* the answer is.** In self-attention each
-# position has only one vector, $x_i$. Three learned matrices make a query, a key and a value out of it:
+# In self-attention each position has only one vector, $x_i$. Three learned matrices make a query, a key and a value
+# out of it:
 #
 # $$q_i = x_i W_q , \qquad k_i = x_i W_k , \qquad v_i = x_i W_v .$$
 #
@@ -244,18 +253,15 @@ plots.diagrams.three_roles()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns; *w* is t × t, like
-# *w*′. The batch axis is left out, and the values are as wide as the keys.
+# **How to read it.** Each rectangle is a matrix, labelled with its numbers of rows and columns. The scores *w*′ and
+# weights *w* are t × t. The batch axis is left out, and the values are as wide as the keys.
 #
 # </div>
 #
-# As a formula, with t queries, s keys, and $w'$ for the scores, of shape (b, t, s):
+# As a formula, with t queries, s keys (here s = t), and $w'$ for the scores, of shape (b, t, s):
 #
 # $$w'_{ij} = q_i \cdot k_j , \qquad w_{ij} = \operatorname{softmax}_j\, w'_{ij} ,
 # \qquad y_i = \sum_{j=1}^{s} w_{ij}\, v_j .$$
-#
-# In the diagram s = t. Keys and values may also come from another sequence than the queries ([lesson
-# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)).
 
 # %% [markdown]
 # The next function is meant to be attention. It raises no error, its result has the right shape, and every row of
@@ -352,13 +358,12 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** *q* is the product of *x* and $W_q$; *k* and *v* come from $W_k$ and $W_v$, which are not shown.
-# *w*′ holds the scores, *w* the weights, *y* the outputs.
+# **How to read it.** $W_k$ and $W_v$, which make *k* and *v*, are not shown.
 #
 # </div>
 #
-# In lesson 1 each word gave itself the most weight. Here all three give the most to *loop*, whose key is the longest.
-# The next cell prints the missing numbers and compares the table with your `attention`.
+# In lesson 1 each word gave itself the most weight. Here all three give the most to *loop*, whose key is the longest
+# and scores 4 with every query. The next cell prints the missing numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"third component of the query of ends: {X_q[2, 2]:.0f}")
@@ -367,10 +372,11 @@ mine = attention(X_q[None], X_k[None], X_v[None])[0]
 print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, atol=1e-5))
 
 # %% [markdown]
-# ## Your module: three learned maps and one attention
+# ## Your module: three projections and one attention
 #
 # Your `nn.Module` will have three `nn.Linear` layers without bias, named `to_queries`, `to_keys` and `to_values`. Its
-# `forward` takes the sequence that asks and, optionally, a second one, the *context*, which is asked:
+# `forward` takes the sequence that asks and, optionally, a second one, the *context*, which is asked ([lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb) needs it):
 #
 # | call | queries from | keys and values from | name |
 # |---|---|---|---|
@@ -383,8 +389,8 @@ print("your attention gives the same:", torch.allclose(mine, X_weights @ X_v, at
 # **Exercise 3 · `SingleHeadAttention`** &nbsp; ★☆☆ · 10 minutes · 4 points
 #
 # Write the module. Its only parameters are the weights of the three layers, and no two layers share weights. For the
-# attention itself call `finished_attention(q, k, v)`, which the first cell imported. It is a correct solution of
-# exercise 2, so a mistake in yours has no effect here. The module must not keep anything from one call for the next.
+# attention itself call `finished_attention(q, k, v)`, a correct solution of exercise 2 that the first cell imported, so
+# that a mistake in yours has no effect here. The module must not keep anything from one call for the next.
 #
 # <details><summary>Hint 1: the constructor</summary>
 #
@@ -436,15 +442,13 @@ check(SingleHeadAttention)
 # ## Noun and verb can prefer each other with two matrices, not with one
 #
 # Does training find matrices with which two words prefer each other? We draw phrases such as *every empty list
-# contains* (article, adjective, noun, verb) at random from short lists. Every word has a question:
+# contains* (article, adjective, noun, verb) at random from short lists. Every word has a question: the article, the
+# adjective and the verb ask for the **noun**, and the noun asks for the **verb**. So noun and verb have to prefer each
+# other.
 #
-# - the article and the adjective ask for the **noun**;
-# - the noun asks for the **verb**;
-# - the verb asks for the **noun**.
-#
-# The loss is the squared distance of each output to the vector of the word asked for. It says nothing about weights:
-# training has to find out which word should look where. The values are the word vectors themselves. Only $W_q$ and
-# $W_k$ are learned, with d = 2. We train with two matrices, and then with a single one that makes both.
+# The loss is the squared distance of each output to the vector of the word asked for, so training has to find out by
+# itself which word should look where. The values are the word vectors themselves, and queries and keys have d = 2. We
+# train with two matrices, $W_q$ and $W_k$, and then with a single one that makes both.
 
 # %%
 vocabulary, vectors = word_vectors()    # of lesson 1, (n, e) with e = 40
@@ -476,21 +480,25 @@ for name, shared in {"two matrices": False, "one matrix": True}.items():
     weights = [torch.softmax(x @ w_q @ (x @ w_k).mT, dim=-1).mean(0) for w_q, w_k, _ in runs]
     average.append(sum(weights) / 3)
 titles = "Two matrices: the noun\nlooks at the verb", "One matrix: the noun\nlooks at itself"
-plots.heat_pair(*average, ["article", "adjective", "noun", "verb"], titles=titles)
+axes = {"row_label": "word that looks", "column_label": "word that is looked at"}
+plots.heat_pair(*average, ["article", "adjective", "noun", "verb"], titles=titles, **axes)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rows are the words that look. The weights are averaged over 2,000 phrases and three runs. The
-# losses are those after 300 steps, one for each run. At 0, every output is the vector of the word asked for.
+# **How to read it.** The weights are averaged over 2,000 phrases and three runs. The losses are those after 300 steps,
+# one for each run. At 0, every output is the vector of the word asked for.
 #
 # </div>
 #
-# **In all three runs two matrices reach a loss of 0.00, and one matrix ends at 1.47 or above.** One matrix cannot do
-# it: the noun or the verb must keep at least as much weight as it gives the other. Here it is the noun. This is the
-# obstacle, not the number of parameters ([Measured further](../../site/further.md#lesson-2), which also draws the
-# queries and keys of one run in the plane).
+# **Two matrices learn the task, and one cannot.** In all three runs the loss ends at 0.00 with two, and at 1.47 or
+# above with one: answering every question with the noun would give 1.69.
+#
+# With one matrix $W$ the inequality above holds for $x_i W$ in place of $x_i$. It forces the noun or the verb to keep
+# at least as much weight as it gives the other; here it is the noun. A wider matrix would not help, because the
+# inequality holds for every d. A flipped sign in the keys does ([Measured further](../../site/further.md#lesson-2),
+# with a drawing of queries and keys).
 
 # %% [markdown]
 # ## Matrices for such questions can be written by hand
@@ -499,14 +507,12 @@ plt.show()
 #
 # $$q_i \cdot k_j \;=\; x_i W_q\,(x_j W_k)^\top \;=\; x_i\, \big(W_q W_k^\top\big)\, x_j^\top .$$
 #
-# The product $M = W_q W_k^\top$ has shape (e, e). It may be any matrix of rank d or less. In lesson 1, $M$ was the
-# identity. With one matrix $W$ for both roles, $M = W W^\top$ is symmetric, and every word's score with itself is
-# $\lVert x_i W\rVert^2$. Symmetry alone would not keep noun and verb apart. The squares do: the larger of the two is at
-# least the score of the two words with each other. With two matrices neither need hold.
+# The product $M = W_q W_k^\top$ has shape (e, e), and may be any matrix of rank d or less. In lesson 1, $M$ was the
+# identity. With one matrix $W$ for both roles, $M = W W^\top$ is symmetric. That is not the obstacle, since a symmetric
+# $M$ can let two words prefer each other; it is that every word scores itself with a square, $\lVert x_i W\rVert^2$.
 #
 # Now let every component of a word's vector be 0 or 1. The word *has feature f* if component f is 1. Entry [f, g] of
-# $M$ (row f asks, column g is asked) is added to the score when the word that asks has feature f and the word that is
-# asked has feature g.
+# $M$ is added to the score when the word that asks has feature f and the word that is asked has feature g.
 
 # %% [markdown]
 # <div class="card">
@@ -553,8 +559,7 @@ def matrices_of_rules(asks, asked, strengths, e):
 check(matrices_of_rules)
 
 # %% [markdown]
-# The questions of the phrases are four rules about four features: article, adjective, noun and verb. Here are the
-# weights that their matrices give:
+# The questions of the phrases are four rules about four features. Their matrices give these weights:
 
 # %% mystnb={"image": {"alt": "A heat map of four by four weights. The rows article, adjective and verb have nearly all their weight at noun, the row noun has it at verb."}}
 rule_q, rule_k = matrices_of_rules(torch.arange(4, device=device()),
@@ -563,14 +568,13 @@ rule_q, rule_k = matrices_of_rules(torch.arange(4, device=device()),
 x = torch.eye(4, device=device())    # (4, e): one word of each kind
 _, ax = plt.subplots(figsize=(4.6, 3.4))
 plots.heat(torch.softmax(x @ rule_q @ (x @ rule_k).T, dim=-1),
-           ["article", "adjective", "noun", "verb"], ax=ax)
+           ["article", "adjective", "noun", "verb"], ax=ax, **axes)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a kind of word that asks. Training with two matrices found the same pattern; here
-# nothing was trained.
+# **How to read it.** Training with two matrices found the same pattern; here nothing was trained.
 #
 # </div>
 
@@ -603,6 +607,8 @@ print("columns:", rule_q.shape[1], " rank of M:", torch.linalg.matrix_rank(produ
 check.prediction("fewest_columns", fewest_columns)
 
 # %% [markdown]
+# So d = 2 was enough when we trained.
+#
 # ## One number makes the lookup softer or sharper
 #
 # Lesson 3 will divide every score by one number. What does one factor for all scores do to a lookup? Call it $\beta \ge
@@ -666,14 +672,14 @@ plt.show()
 # </div>
 #
 # As a formula, $w_j = \operatorname{softmax}_j(\beta\; q \cdot k_j)$. Attention has no β so far, but **the length of a
-# query acts like it**: a query that is twice as long doubles every score.
+# query acts like it**: make a query twice as long, in the same direction, and every score doubles, as at β = 2.
 
 # %% [markdown]
 # ## Your model so far
 #
-# Does a language model also predict better? Lesson 1's model compares the vectors themselves. Now three learned maps
-# of width 64 make a query, a key and a value out of each vector, and your `attention` does the rest. The box that
-# hides later bytes and adds positions stays as it was.
+# Does a language model also predict better? Lesson 1's model compares the vectors themselves. Now three projections of
+# width 64 make a query, a key and a value out of each vector, and your `attention` does the rest. The box that hides
+# later bytes and adds positions stays as it was.
 
 # %% [markdown]
 # <div class="card">
@@ -700,14 +706,14 @@ from helpers.ladder import ByteModel, Ladder, OneHead
 ladder = Ladder(check)
 attend = ladder.own(attention)
 torch.manual_seed(0)
-ladder.climb(ByteModel(OneHead(attend)))    # your attention between three learned maps
+ladder.climb(ByteModel(OneHead(attend)))    # your attention between three projections
 ladder.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row is a model; farther left is better. Dots are your runs, ticks our three runs. Lesson 1
-# explains the dashed lines.
+# **How to read it.** Each row is a model; farther left is better. A dot is your best run, the ticks are our three runs.
+# Lesson 1 explains the dashed lines.
 #
 # </div>
 
@@ -715,9 +721,8 @@ ladder.show()
 check.prediction("second_rung", second_rung)
 
 # %% [markdown]
-# **Learned queries, keys and values together are worth about a fifth of a bit.** In our three runs, 3.53 bits per
-# byte fall to 3.32 or less. Lesson 1's model is no better than *order 1*, a table of byte pairs; this one beats it.
-# The samples hardly differ to the eye: only short words come out whole.
+# **Learned queries, keys and values together are worth about a fifth of a bit.** In our three runs, 3.53 bits per byte
+# fall to 3.32 or less.
 
 # %% [markdown]
 # ## What you can do now
@@ -725,11 +730,11 @@ check.prediction("second_rung", second_rung)
 # **What does a word gain when each of its three jobs has a vector of its own?**
 #
 # - **It can prefer a word that prefers it.** With one vector as query and key, no two words can. In one head of MiniLM,
-#   *bank* and *muddy* do, and in all three of our runs training found such a pair with two matrices.
-# - **What it hands over need not be what it is found by.** *Bank* found *muddy* by its key, and got *adjective*.
-# - **The language model predicts better** with three learned maps. Which of them brings the gain was not tested.
-#
-# You can also write query and key matrices by hand, and find a mistake that leaves every shape correct.
+#   *bank* and *muddy* do. With two matrices, noun and verb learned to, in all three of our runs.
+# - **What it hands over need not be what it is found by.** *Bank* found *muddy* by *muddy*'s key, and was handed
+#   *adjective*.
+# - **The language model predicts better** with three projections, in all three runs. Which of them brings the gain was
+#   not tested.
 #
 # **Three questions to think about**
 #

@@ -186,6 +186,13 @@ def test_where_one_matrix_fails_the_noun_looks_at_itself(solved):
         assert average.amax(-1).tolist() == pytest.approx(told, abs=0.006)
 
 
+def test_the_noun_for_every_word_has_the_loss_that_the_caption_says():
+    names, vectors = word_vectors()
+    ids = phrases(names, 2000, torch.Generator().manual_seed(9))
+    noun = vectors[ids[:, [list(KINDS).index("noun")] * 4]]
+    assert round((noun - vectors[ids[:, ASKS]]).square().sum(-1).mean().item(), 2) == 1.69
+
+
 def test_the_rules_of_the_phrases_fit_into_two_columns():
     """As many as the questions that differ: for the noun, for the verb."""
     assert len(set(ASKS)) == 2 and len(ASKS) == 4
@@ -220,6 +227,16 @@ def test_in_a_head_of_a_published_model_two_words_prefer_each_other():
     x = sentence.word_vectors()
     bare = torch.softmax(x @ x.T, dim=-1)
     assert torch.allclose(bare.diagonal(), bare.amax(dim=1))
+    the, the_too = (sentence.WORDS.index("the", start) for start in (0, 1))
+    assert torch.equal(bare[the, the], bare[the, the_too]), "the two *the* share their weight"
+    # the caption: what the model's own scaling, and then its positions, would change
+    scaled = torch.softmax(q @ k.T / 32**0.5, dim=-1)
+    assert [round(scaled[pair].item(), 2) for pair in ((bank, muddy), (muddy, bank))] == [0.29, 0.31]
+    q, k, _ = sentence.queries_keys_values(head=7, positions=True)
+    full = torch.softmax(q @ k.T / 32**0.5, dim=-1)
+    for one, other in ((bank, muddy), (muddy, bank)):
+        assert full[one, one] < full[one, other] < full[one].max() < full[one, other] + 0.06
+        assert sentence.WORDS[full[one].argmax()] == "the"
 
 
 def test_what_else_was_measured_is_what_its_page_says():
