@@ -53,7 +53,7 @@ torch.set_num_threads(1)    # the tensors here are too small to split across thr
 # %% [markdown]
 # ## Which of these two did a transformer write?
 #
-# Two models read Python's reference manual, and continued *The value of*:
+# Two models read Python's reference manual, which describes the language in English, and continued *The value of*:
 #
 # > 1. The value of the lets not previour. If may compile. Table the value). The value of absolutions executes liven
 # >    possible, the assignment want been
@@ -61,7 +61,7 @@ torch.set_num_threads(1)    # the tensors here are too small to split across thr
 # >    computes is the typeError
 #
 # One is the transformer of this lesson. The other is a table that counts how often each letter followed each group
-# of four.
+# of four letters.
 #
 # <details><summary>Which is which?</summary>
 #
@@ -73,11 +73,16 @@ torch.set_num_threads(1)    # the tensors here are too small to split across thr
 # ## A byte that is easy to guess costs few bits
 #
 # The manual is already on your machine. We read its prose as **bytes**, numbers from 0 to 255, so the vocabulary
-# has n = 256 entries. `text = open("my.txt", "rb").read()` takes a text of your own, of at least 100 KB;
-# everything printed below is about the manual.
+# has n = 256 entries. The last twentieth of the text is
+# **[held out](../../site/glossary.md#held-out-data)** as a validation set. No model trains on it; each is judged by
+# how well it predicts it.
 #
-# The last twentieth of the text is **[held out](../../site/glossary.md#held-out-data)** as a validation set. No
-# model trains on this part; we judge each by how well it predicts it.
+# <details><summary>A text of your own</summary>
+#
+# Set `text = open("my.txt", "rb").read()`, with at least 100 KB. Everything that the lesson says of its outputs is
+# about the manual.
+#
+# </details>
 
 # %%
 text, _ = generator_text(places="embedded")
@@ -94,16 +99,16 @@ print(textwrap.fill(show(text[4000:4300]), 88))
 
 # %% [markdown]
 # The models of this lesson are **[autoregressive](../../site/glossary.md#autoregressive)**: they predict each byte
-# from the bytes before it. By the chain rule of probability, the product of these predictions is the probability of
-# the whole text after its first byte. The measure of this lesson is minus its logarithm, divided by the number of
-# predictions: **[bits per byte](../../site/glossary.md#bits-per-byte)**.
+# from the bytes before it. A byte to which a model gave the probability $p$ costs $-\log_2 p$ bits. The measure of this
+# lesson is the mean cost, **[bits per byte](../../site/glossary.md#bits-per-byte)**. By the chain rule of probability,
+# it measures how probable the model finds the whole text after its first byte:
 #
 # $$-\frac{1}{N-1} \log_2 p(x_1, \dots, x_{N-1} \mid x_0) \;=\;
 # -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p(x_i \mid x_0, \dots, x_{i-1}) .$$
 #
-# **Ask of every measurement what it should return for a model that knows nothing.** A model that gives all 256
-# bytes the same probability needs 8 bits, as many as a byte has on a disk. PyTorch's cross-entropy is a mean of
-# $-\ln p$, in **[nats](../../site/glossary.md#nats)**; divided by ln 2 it is in bits.
+# A model that knows nothing, and gives all 256 bytes the same probability, needs 8 bits, as many as a byte has on a
+# disk. PyTorch's cross-entropy is a mean of $-\ln p$, in **[nats](../../site/glossary.md#nats)**; divided by ln 2 it
+# is in bits.
 #
 # ## A table of four bytes is hard to beat
 #
@@ -144,9 +149,8 @@ for name, value in landmarks.items():
     print(f"{name:>18}  {value:.3f}")
 
 # %% [markdown]
-# **A table of four bytes needs 2.08 bits per byte**, without attention and in about a second. A longer memory does
-# not help it: most stretches of six bytes are too rare to count, and with six it needs 2.20. The table can write,
-# too:
+# **A table of four bytes needs 2.08 bits per byte**, without attention. A longer memory does not help it: most
+# stretches of six bytes occur only once, and with six it needs 2.20. The table can write, too:
 
 # %%
 chance, story = random.Random(0), b"The value of "
@@ -158,9 +162,9 @@ print(textwrap.fill(story.decode(errors="replace"), 88))
 # %% [markdown]
 # ## The transformer trains on random slices
 #
-# Each training step reads b slices of t + 1 bytes, whose starts are drawn at random. Input and target are the
-# **same sequence, shifted by one**, as in lesson 5: a slice of t + 1 bytes contains t inputs and their t targets.
-# The model sees at most the last t bytes.
+# Does a transformer need fewer bits? Each training step reads b slices of t + 1 bytes, whose starts are drawn at
+# random. Input and target are the **same sequence, shifted by one**, as in lesson 5: a slice contains t inputs and
+# their t targets. So the model sees at most the last t bytes.
 
 # %% [markdown]
 # <div class="card">
@@ -279,8 +283,6 @@ check(CharTransformer)
 # learning rate warms up and then falls along half a cosine. **[Gradient
 # clipping](../../site/glossary.md#gradient-clipping)** is new: the gradients of all weights form one long vector.
 # If this vector is longer than 1, it is scaled down to length 1. This limits the influence of a single batch.
-#
-# The next function returns the bits of **each prediction in each window**.
 
 # %%
 @torch.no_grad()
@@ -366,8 +368,7 @@ if looks:
 #
 # </div>
 #
-# **After 800 steps your transformer ties with the table of three bytes, and loses to the table of four.** Does it
-# write better?
+# **Your transformer ties with the table of three bytes, and loses to the table of four.** Does it write better?
 
 # %% [markdown]
 # ## The temperature sets how random the choice is
@@ -379,7 +380,7 @@ if looks:
 #
 # $$p_T(x) \;=\; \frac{\exp(z_x / T)}{\sum_{x'} \exp(z_{x'} / T)} .$$
 #
-# $T = 1$ changes nothing. Below 1 the most probable byte becomes more probable; above 1 it becomes less probable. As
+# $T = 1$ changes nothing. A lower temperature makes the most probable byte more probable, a higher one less. As
 # $T \to 0$, all the probability goes to the largest logit, so T = 0 is defined to mean greedy.
 
 # %% [markdown]
@@ -426,9 +427,9 @@ check(apply_temperature)
 # %% [markdown]
 # ## Top-p cuts off the tail
 #
-# The many improbable bytes are the **tail** of the distribution. Each is improbable, but a long text draws often:
-# where the tail has 1 % of the probability, expect one draw in a hundred from it, and each time the text has to
-# continue after it. **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
+# The many improbable bytes are the **tail** of the distribution. Where the tail has only 1 % of the probability, one
+# draw in a hundred still comes from it on average, and the text has to continue after it.
+# **[Top-k](../../site/glossary.md#top-k-sampling)** ([Fan, Lewis and Dauphin,
 # 2018](https://arxiv.org/abs/1805.04833)) keeps the k largest logits and sets all others to −∞ (`finished_top_k`).
 #
 # No single k suits every place. Inside a word there is often only one way to continue; where a word begins there may
@@ -510,15 +511,15 @@ plots.diagrams.teaching_and_writing()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, training: the true text goes in once, whatever the model would have written. This is
-# **[teacher forcing](../../site/glossary.md#teacher-forcing)**. Below, writing: one pass for each byte, and each
+# **How to read it.** Above, training: the true text goes in once, whatever the model would have written
+# (**[teacher forcing](../../site/glossary.md#teacher-forcing)**). Below, writing: one pass for each byte, and each
 # sampled byte (orange) is part of the next input.
 #
 # </div>
 #
-# Give the model the text so far, take the logits **of the last position** (earlier positions predict bytes that are
-# already in the text), apply temperature and filters, sample, append, repeat. If the text is longer than
-# `model.t_max`, the model reads the **last** `t_max` bytes. Switch the model to evaluation mode for the loop.
+# Give the model the text so far, or its **last** `model.t_max` bytes if it is longer. Take the logits **of the last
+# position** (earlier ones predict bytes that are already in the text), apply temperature and filters, sample, append,
+# repeat. The model is in evaluation mode during the loop.
 
 # %% [markdown]
 # <div class="card">
@@ -619,8 +620,7 @@ check.prediction("greedy_text", greedy_text)
 # %% [markdown]
 # **Greedy decoding repeats itself.** Large models do this too: the probability of a phrase rises with each
 # repetition ([Holtzman et al., 2020](https://arxiv.org/abs/1904.09751), figure 4). **The higher the temperature,
-# the more words are made up**, and p = 0.9 removes many of them. The text at T = 1 is the second of the two at the
-# start.
+# the more words are made up**, and p = 0.9 removes many of them.
 
 # %% [markdown]
 # <div class="card">
@@ -659,10 +659,10 @@ check.prediction("sharpened_bits", sharpened_bits)
 # %% [markdown]
 # ## A fair measurement gives each byte its full context
 #
-# The table had four bytes before every byte that it predicted. The transformer rarely had its 64: the learning curve
-# cuts the text into windows that do not overlap. The last prediction of each sees 64 bytes, the first only one. The
-# fair way is to slide the window by **one** byte at a time, and to count only its **last** prediction. Near the
-# beginning of the text, use all bytes before:
+# The table had four bytes before every byte that it predicted. The transformer rarely had its 64: the windows of the
+# learning curve do not overlap, so the last prediction of each sees 64 bytes, but the first only one. The fair way is
+# to slide the window by **one** byte at a time, and to count only its **last** prediction. Near the beginning of the
+# text, use all bytes before:
 #
 # $$\text{bits} \;=\; -\frac{1}{N-1} \sum_{i=1}^{N-1} \log_2 p\big(x_i \mid x_{\max(0,\, i-t)}, \dots, x_{i-1}\big) .$$
 
@@ -730,14 +730,13 @@ for order in (3, 4):
     print(f"the table of order {order}:        {bits:.3f} bits per byte")
 
 # %% [markdown]
-# **The verdict stays: full context is worth a hundredth of a bit.** The transformer is level with the table of three
-# bytes, and the table of four is ahead. The fair number costs nearly t times the work. ([Lesson
-# 15](../15_transformer_xl/15_transformer_xl.ipynb) looks for a way around it.)
+# **Full context is worth a hundredth of a bit, and the table of four stays ahead.** The fair number costs nearly t
+# times the work; [lesson 15](../15_transformer_xl/15_transformer_xl.ipynb) looks for a way around it. Is the table
+# ahead everywhere?
 #
 # ## Where four bytes are new, the transformer guesses better
 #
-# On which bytes is each of the two better? Slide by 16, count the last 16 predictions of each window, and compare
-# byte by byte:
+# Slide by 16, count the last 16 predictions of each window, and compare the two byte by byte:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A held-out passage of the manual in lines of equal length, in two colours. Blue, where the transformer needs fewer bits than the table: most square brackets, a 3, colons, a question mark, some capitals and first letters. Orange, where the table needs fewer: many letters in the middle and at the end of words, most of them light, and the A and Q of FAQ. Most spaces are almost white."}}
 by_model = window_bits(model, held_out, context, 16)[:, -16:].flatten()
@@ -766,14 +765,16 @@ for name, these in {"never read": read == 0, "1 to 10 times": (0 < read) & (read
 #
 # </div>
 #
-# **Where the four bytes before were never read, the transformer is ahead; where they were read up to a hundred times,
-# the table is.** After four new bytes the table falls back on three or fewer. After more than a hundred readings the
-# two are level. The two middle rows hold more than half of the bytes, so the table is ahead on the whole text.
+# **Where the training part does not contain the four bytes before, the transformer is ahead; where it contains them up
+# to a hundred times, the table is.** After a new stretch of four the table has to use shorter ones. After more than a
+# hundred occurrences the two are level. The two middle rows hold more than half of the bytes, so the table is ahead on
+# the whole text.
 #
 # ## When does a transformer beat a table?
 #
 # **On the manual: when it has read enough.** A table learns all it can by reading its text once. In 800 steps your
-# transformer read the manual three times. Train a narrower one (e = 64, as in lesson 7) for 1,200 steps:
+# transformer read the manual three times. Train a narrower one (e = 64, as in lesson 7) for 1,200 steps, in which it
+# reads the manual five times:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "A scoreboard of nine models over held-out bits per byte, from the plain average near 4.4 at the bottom to windows of 64 bytes at the top. Bare self-attention is at the line of order 1, near 3.5; four heads, the causal mask and positions share one place near 2.85; three blocks are near 2.3. Windows of 64 bytes are farthest left, near 2.2, between the lines of xz and gzip."}}
 from helpers.ladder import Ladder
@@ -793,9 +794,8 @@ ladder.show()
 #
 # </div>
 #
-# From lesson 1 to this rung, 3.53 bits have become 2.17. (The windows of this rung are twice as long as those before,
-# so each of its steps reads twice as much.) The table of four bytes is still ahead. What if each step
-# reads twice as many windows?
+# Since lesson 1, 3.53 bits have become 2.17. (Windows are now twice as long, so each step reads twice as much as in
+# lesson 7.) The table of four bytes is still ahead. What if each step reads twice as many windows?
 
 # %%
 rows, ladder_runs = [], recorded("ladder")["result"]["bits"]
@@ -816,17 +816,17 @@ for windows, bits in rows:
 #
 # </div>
 #
-# **After five readings this transformer is ahead of order 3; after ten, ahead of every table.** Only the windows of a
-# step differ, so the transformer that read twice as much also computed twice as much. (*xz*, at 1.99, is ahead of both;
-# it is no table of this kind.)
+# **After five readings this transformer is ahead of order 3; after ten, ahead of every table.** The ten readings also
+# took twice as much computation. (*xz*, a compressor, stays ahead at 1.99.)
 #
-# On other texts the verdict can differ. On Wikipedia every transformer that we trained was ahead of the best table.
-# On Jane Austen's novels, of which 800 steps read only a fifth, the table was far ahead ([Measured
-# further](../../site/further.md#lesson-9)).
+# On other texts the verdict can differ. On the beginning of
+# [enwik8](https://mattmahoney.net/dc/textdata.html), the English Wikipedia of 2006 with its markup, each of our four
+# transformers, trained with a newer optimiser, was ahead of the best table. On Jane Austen's six novels, of which 800
+# steps read only a fifth, the table was far ahead ([Measured further](../../site/further.md#lesson-9)).
 #
-# **On the manual, the transformer of 800 steps guesses better after four new bytes, one byte in fourteen. Over all
-# bytes, the narrower one passed the best table somewhere between five and ten readings.** Lesson 10 builds a
-# transformer that reads one text and writes another.
+# **On the manual, the transformer of 800 steps guesses better where the training part does not contain the four bytes
+# before, at one byte in fourteen. Over all bytes, the narrower one beats the best table after ten readings, but not
+# after five.** Lesson 10 builds a transformer that reads one text and writes another.
 
 # %% [markdown]
 # ## What you can do now

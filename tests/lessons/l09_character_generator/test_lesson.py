@@ -143,6 +143,8 @@ def test_the_lessons_landmarks_are_those_of_an_independent_count(text):
     if text is None:
         assert [f"{found[f'order {k}']:.2f}" for k in (3, 4, 6)] == ["2.23", "2.08", "2.20"]
         assert min(found, key=found.get) == "order 4"
+        sixes = room["tables"][6].values()
+        assert 2 * sum(seen.total() == 1 for seen in sixes) > len(sixes), "most stretches of six bytes occur once"
 
 
 @pytest.mark.parametrize("text", [PROSE, None])
