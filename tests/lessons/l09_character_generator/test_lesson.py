@@ -143,6 +143,8 @@ def test_the_lessons_landmarks_are_those_of_an_independent_count(text):
     if text is None:
         assert [f"{found[f'order {k}']:.2f}" for k in (3, 4, 6)] == ["2.23", "2.08", "2.20"]
         assert min(found, key=found.get) == "order 4"
+        sixes = room["tables"][6].values()
+        assert 2 * sum(seen.total() == 1 for seen in sixes) > len(sixes), "most stretches of six bytes occur once"
 
 
 @pytest.mark.parametrize("text", [PROSE, None])
@@ -367,6 +369,11 @@ def test_the_model_of_the_stored_lesson_lies_between_the_tables(printed_text):
     assert abs(most[0] - most[1]) < 0.05, "level"
     assert 0.5 < (few_bytes + many_bytes) / sum(count for count, *_ in kinds) < 0.6
     assert "390,400 parameters for 243,659 bytes" in printed_text
+    (passage,) = numbers(printed_text, r"^the passage above: table ([\d.]+), transformer ([\d.]+)$")
+    assert passage[1] < passage[0], "the passage was chosen"
+    (row,) = re.findall(r"^bytes before: +([\d ]+)\nbits per byte: +([\d. ]+)$", printed_text, re.M)
+    near = dict(zip(map(int, row[0].split()), map(float, row[1].split()), strict=True))
+    assert f"{near[8]:.2f}" == "2.19" and near[64] >= near[8] and near[1] > 3.5, "eight bytes are enough"
 
 
 def test_a_table_wins_where_the_training_is_short(printed_text):
@@ -441,6 +448,8 @@ def test_heat_makes_words_up_and_the_cut_removes_some(printed_text):
     assert made_up["greedy"] <= made_up["T = 0.5"] < made_up["T = 1"] - 16 < made_up["T = 1.5"] - 32
     for way in ("T = 1", "T = 1.5"):
         assert made_up[f"{way}, p = 0.9"] < made_up[way] - 10
+    ((by_the_table,),) = numbers(printed_text, r"^The table's text: (\d+)% of the words")
+    assert by_the_table == 23 and round(made_up["T = 1"] / 100, 1) == 0.5
 
 
 def test_the_players_nucleus_is_as_large_as_the_answer_below_it_says():
