@@ -14,7 +14,7 @@
 #
 # | | |
 # |---|---|
-# | **You will build** | the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that measures how an attention function scales its scores; you also fix a head that computes the wrong numbers |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax and the entropy of a row of weights, and a test that measures how an attention function scales its scores; you also fix a head that computes the wrong numbers |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 80 minutes: five exercises, 18 points, and three predictions |
 # | **It computes** | in about a minute in all, without a GPU; you can stop the trainings early |
@@ -37,9 +37,9 @@ check = start("03_scaling")
 # %% [markdown]
 # ## Without scaling, wide vectors make a row sharp by chance
 #
-# Draw one query and eight keys with standard normal components, and compute attention weights as in lesson 2: dot
-# products, then softmax. Nothing is trained. **At width 1024 one key gets more than 99 % of the weight in four rows of
-# five, and chance decides which.** With the scores divided by √d, this happens in none of a thousand rows.
+# Draw one query and eight keys with standard normal components, and compute attention weights as in lesson 2. **At
+# width 1024 one key gets more than 99 % of the weight in four rows of five, and chance decides which.** With the scores
+# divided by √d, this happens in none of a thousand rows.
 
 # %% mystnb={"image": {"alt": "Six bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. Above, not scaled: at width 4 several keys share the weight, at 64 one key has most of it, at 1024 a single key has nearly all of it. Below, scaled: several keys share the weight at every width."}}
 def draw(n, d, generator):
@@ -66,8 +66,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each column is one draw of eight scores; below, they are divided by √d before the softmax. The
-# printed lines count a thousand such draws at each width.
+# **How to read it.** Each column is one draw of eight scores; below, they are divided by √d before the softmax.
 #
 # </div>
 #
@@ -93,11 +92,10 @@ plt.show()
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
 #
 # **So the [variance](../../site/glossary.md#variance) of a score is d.** Its standard deviation, the distance of a
-# typical score from 0, is $\sqrt d$: terms of both signs partly cancel, so sixteen times as many make a score only four
-# times as large.
+# typical score from 0, is $\sqrt d$ and not d, as terms of both signs partly cancel.
 #
 # At the start of training the assumptions nearly hold, if inputs have variance 1 and the entries of a matrix with e
-# rows have variance 1/e. (In PyTorch's `nn.Linear` it is a third of that.)
+# rows have variance 1/e.
 
 # %% [markdown]
 # <div class="card">
@@ -157,6 +155,8 @@ for d in (4, 64, 1024):
 #
 # $$\operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
 #
+# Two scores then typically differ by $\sqrt 2$, and one weight is about $e^{\sqrt 2} \approx 4$ times the other.
+#
 # The root is that of d, the number of terms in the sum, and not of e, the width of the input. The division comes
 # between the product and the softmax:
 
@@ -205,8 +205,8 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, the scores of lesson 2 and their softmax; below, both after the division. Rows are queries,
-# columns are keys. For the missing weight use $e \approx 2.7$ and $e^2 \approx 7.4$.
+# **How to read it.** Rows are queries, columns are keys. For the missing weight use $e \approx 2.7$ and $e^2 \approx
+# 7.4$.
 #
 # </div>
 #
@@ -257,11 +257,11 @@ check.prediction("three_times_as_large", three_times_as_large)
 # %% [markdown]
 # ## Can a sharp row be corrected?
 #
-# What is wrong with a row that is sharp by chance? Its weight may be on a wrong key. Can training move it?
+# A row that is sharp by chance may have its weight on a wrong key. Can training move it?
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
-# (2018) has two keys, d = 64, and the scores 112 and 96. Suppose that the **second** key should have the weight.
-# Gradient descent has to raise its score.
+# (2018) has two keys, d = 64, and the scores 112 and 96; scaled, they are 14 and 12. Only their difference counts. If
+# the **second** key should have the weight, gradient descent has to raise its score.
 
 # %% [markdown]
 # <div class="card">
@@ -297,7 +297,25 @@ print(f"ratio {rises[0] / rises[1]:.2g}")
 # %% nbgrader={"grade": true, "grade_id": "check_saturated_gradient", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("saturated_gradient", saturated_gradient)
 
+# %% tags=["hide-input"] mystnb={"image": {"alt": "An S-shaped curve: the weight of the second key against its score minus the first score, from minus 22 to 5. It is flat near 0 up to about minus 5, then rises to 1. The point not scaled, at minus 16, is on the flat part. The point scaled, at minus 2, is where the curve has begun to rise."}}
+apart = torch.linspace(-22, 5, 200)
+ax = plt.subplots(figsize=(6, 2.4))[1]
+ax.plot(apart, torch.sigmoid(apart), color=plots.COLOURS[0])    # softmax of two keys
+for difference, name in ((-16, "not scaled"), (-2, "scaled")):
+    point = difference, 1 / (1 + math.exp(-difference))
+    ax.plot(*point, "o", color=plots.COLOURS[1])
+    ax.annotate(name, point, xytext=(-6, 6), textcoords="offset points", ha="right")
+ax.set(xlabel="second score minus first score", ylabel="weight of second key",
+       title="Where the weight is near 0, the curve is flat")
+plt.show()
+
 # %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** The slope is the rise per unit of score. The points are the two rows.
+#
+# </div>
+#
 # ## The derivative of softmax contains the weight
 #
 # The same happens with any number of keys. Let $z$ be one row of scores, and $p = \operatorname{softmax}(z)$ its
@@ -372,8 +390,8 @@ check(softmax_backward)
 # %% [markdown]
 # ## Does a model whose rows start sharp end worse?
 #
-# If a key with hardly any weight hardly learns, it should. To test this we need one number for how sharp a row is.
-# [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
+# If a key with hardly any weight hardly learns, a sharp start should do harm. A test needs one number for how sharp a
+# row is. [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
 #
 # $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
 #
@@ -422,8 +440,7 @@ check(attention_entropy)
 # %% [markdown]
 # Now the test. Lesson 2's language model, with d = 64, is trained in four ways: with small or large initial matrices
 # for queries and keys, and with or without scaling. The small matrices are `nn.Linear`'s; since the byte vectors are
-# small too, queries and keys start near 0. The large ones give them a standard deviation of about 1.4; the derivation
-# assumed 1.
+# small too, queries and keys start near 0. The large ones give them a standard deviation of about 1.4.
 
 # %% [markdown]
 # <div class="card">
@@ -446,9 +463,9 @@ four_starts = "B"
 
 # %% [markdown]
 # The next cell prints entropies before training (32 equal weights have 3.47 nats) and trains the two models with large
-# matrices, half a minute on one core.
+# matrices: half a minute.
 
-# %% mystnb={"image": {"alt": "Six rows with three ticks each over held-out bits per byte. Small matrices, not scaled and scaled: all ticks between 3.30 and 3.34. Large matrices, not scaled: between 3.54 and 3.59. Large matrices, scaled: between 3.33 and 3.42. Not scaled, with a soft start: between 3.53 and 3.54. Scaled, with a sharp start: between 3.54 and 3.59."}}
+# %% mystnb={"image": {"alt": "Four rows with three ticks each over held-out bits per byte. Small matrices, not scaled and scaled: all ticks between 3.30 and 3.34. Large matrices, not scaled: between 3.54 and 3.59. Large matrices, scaled: between 3.33 and 3.42."}}
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
 
@@ -463,7 +480,7 @@ def started(scores_of, large):
     if large:
         for layer in (to_queries, to_keys):
             torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    x = 0.1 * model.positions(model.tokens(windows))    # as training shrinks them
+    x = 0.1 * model.positions(model.tokens(windows))    # so small when training starts
     rows = torch.softmax(scores_of(to_queries(x[:, -1:]), to_keys(x)), dim=-1)
     return model, attention_entropy(rows).mean().item()
 
@@ -479,18 +496,15 @@ for name in runs:
     print(f"{name}: before training {entropy:.2f} nats, {shared:.1f} of 32 keys")
     if large:
         print(f"    after training {measured(model, 3600)[0]:.2f} bits per byte")
-runs |= {"large, not scaled, soft start": bits["03 soft start, not scaled"],
-         "large, scaled, sharp start": bits["03 sharp start, scaled"]}
 plots.runs({"three runs each": runs}, "held-out bits per byte")
-plt.gca().set_title("Large matrices need scaling,\nand a soft start alone is not enough")
+plt.gca().set_title("Large matrices need scaling")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One tick for each of our three runs, with seeds 0, 1 and 2; farther left is better. In the last
-# two rows the matrices are large too, but the query matrix starts 8 times (√64) smaller, for a soft start without
-# scaling, or 8 times larger, for a sharp start with it. The printed lines are from your machine, with seed 0.
+# **How to read it.** One tick for each of our three runs, with seeds 0, 1 and 2; farther left is better. The printed
+# lines are yours, with seed 0, where the two large models are about twice as far apart as with the other seeds.
 #
 # </div>
 
@@ -499,24 +513,32 @@ check.prediction("four_starts", four_starts)
 
 # %% [markdown]
 # **In this model, scaling matters when queries and keys start large.** With small matrices, rows start almost even
-# anyway, and the models end alike. With large ones and no scaling, rows start as sharp as if 1.3 of 32 keys shared the
-# weight, and every run ends more than a tenth of a bit above every run with scaling.
+# anyway, and the models end alike. With large ones and no scaling, the weight of a row sits on about 1.3 of 32 keys,
+# and every run (3.54 or above) ends more than a tenth of a bit above all other runs (3.42 or below). Scaling mends most
+# of this, not all: two of its runs end about 0.08 above the small matrices.
 #
-# Could we drop the scaling and start with a query matrix √d times smaller? The first scores would be the same. **With
-# large matrices, such a soft start was not enough.** The last two rows have either the soft start or the scaling. They
-# end at 3.53 or above, where lesson 1's model without self-attention ended too; with both, all runs end at 3.42 or
-# below.
+# Is the sharp start the whole cause? Then a query matrix that starts √64 = 8 times smaller could replace scaling, and
+# one 8 times larger would undo it. We tried both, with large matrices and three runs each:
 #
-# So a sharp start does harm, but it is not the whole cause. During training, scaling also makes a step of the query
-# matrix move a score √d times less. Whether this matters, we did not measure. (In [a smaller task with wide vectors,
-# trained by plain gradient descent](../../site/further.md#lesson-3), a soft start is enough.)
+# | | scaled | not scaled |
+# |---|---|---|
+# | **soft start** | 3.33 to 3.42 | 3.53 to 3.54 (8 times smaller) |
+# | **sharp start** | 3.54 to 3.59 (8 times larger) | 3.54 to 3.59 |
+#
+# **Only scaling together with a soft start ends below 3.53**, the score of lesson 1's model without self-attention.
+# Models in one line of the table have the same first scores, and part only in training: without scaling, a step of the
+# same size in the query matrix moves a score 8 times as far. (Our optimizer's steps hardly depend on the size of the
+# gradient. With plain gradient descent, [wide vectors need only a soft start](../../site/further.md#lesson-3) in a
+# smaller task.)
+#
+# So with large matrices this model needs both effects of scaling: rows start soft, and steps change scores less.
 
 # %% [markdown]
 # ## A head that was trained with scaling needs it
 #
 # In a model that was trained with scaling, you have no choice: its matrices fit scaled scores. **Without scaling the
-# head computes something else, and no error says so.** Lesson 2 did this to a head of a published model, and every
-# shape was right. Here is its map again, beside the scaled one.
+# head computes something else, and no error says so.** Lesson 2 left scaling out of a head of a published model, and
+# every shape was right. Here is its map again, beside the scaled one.
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -539,12 +561,12 @@ for name, rows in maps.items():
 # </div>
 #
 # Scaled, *bank* still looks most at *muddy*, but its output is an average of many words. The left map is easier to
-# read, but the head was trained to mix its values as on the right.
+# read, but the head was trained with scaled scores.
 #
 # ## Two ways to find out whether scores are scaled
 #
-# Measure the factor by calling the function (exercise 4), or compare its output with that of code that is right
-# (exercise 5).
+# If the code is hidden, measure the factor by calling the function (exercise 4). If you load matrices into your own
+# head, compare its output with that of code that is right (exercise 5).
 
 # %% [markdown]
 # <div class="card">
@@ -723,9 +745,8 @@ ladder.show()
 # - **By the root of d, because the variance of a score is d** (if components are independent, with variance 1). Without
 #   the division, wide vectors get sharp rows by chance.
 # - **Divide, because a key with hardly any weight gets hardly any gradient.** Our model needed scaling only where its
-#   matrices started large. There a sharp start did harm, and a soft start alone did not replace scaling.
-# - **A head that was trained with scaling needs it.** Without it the head computes something else, and no error says
-#   so.
+#   matrices started large. There it needed both effects: the soft start and the smaller steps.
+# - **A head that was trained with scaling needs it**, and no error says that it is missing.
 #
 # But sharp or soft, a row is still one average. Lesson 4 lets a word ask several questions at once.
 #
