@@ -10,17 +10,17 @@
 # *Why divide by √d*
 #
 # The published formula of attention is $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. You have written all of it
-# except the division by $\sqrt d$, *the root* for short. **Why divide, and why by the root of d?**
+# except the division by $\sqrt d$, which is called **scaling**. **Why divide, and why by the root of d?**
 #
 # | | |
 # |---|---|
-# | **You will build** | functions for the variance of a score, the backward pass of softmax, the entropy of a row of weights, and a test that finds the factor with which an attention function multiplies its scores; you also fix a head that loads trained matrices and computes the wrong numbers |
+# | **You will build** | functions for the variance of a score, the backward pass of softmax and the entropy of a row of weights, and a test that measures how an attention function scales its scores; you also fix a head that computes the wrong numbers |
 # | **You need** | [lesson 2](../02_queries_keys_values/02_queries_keys_values.ipynb), the chain rule, and, from probability, the mean, the variance and independence |
 # | **It takes** | about 80 minutes: five exercises, 18 points, and three predictions |
 # | **It computes** | in about a minute in all, without a GPU; you can stop the trainings early |
 #
 # As everywhere, b is the batch, t counts queries, s counts keys, and d is the width of one query or key
-# ([notation](../../site/notation.md)). Run the next cell before anything else.
+# ([notation](../../site/notation.md)).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -35,13 +35,13 @@ from helpers.lesson import start
 check = start("03_scaling")
 
 # %% [markdown]
-# ## Without the root, wide vectors make a row sharp by chance
+# ## Without scaling, wide vectors make a row sharp by chance
 #
-# Draw one query and eight keys with standard normal components, and compute attention weights as in lesson 2: dot
-# products, then softmax. Nothing is trained. **At width 1024 one key gets more than 99 % of the weight in four rows of
-# five, and chance decides which.** With the scores divided by √d, it does so in none.
+# Draw one query and eight keys with standard normal components, and compute attention weights as in lesson 2. **At
+# width 1024 one key gets more than 99 % of the weight in four rows of five, and chance decides which.** With the scores
+# divided by √d, this happens in none of a thousand rows.
 
-# %% mystnb={"image": {"alt": "Six bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. Above, without the root: at width 4 several keys share the weight, at 64 one key has most of it, at 1024 a single key has nearly all of it. Below, divided by the root of d: several keys share the weight at every width."}}
+# %% mystnb={"image": {"alt": "Six bar charts of the attention weights of one query over eight keys, for widths 4, 64 and 1024. Above, not scaled: at width 4 several keys share the weight, at 64 one key has most of it, at 1024 a single key has nearly all of it. Below, scaled: several keys share the weight at every width."}}
 def draw(n, d, generator):
     """n queries and, for each, eight keys. Returns their scores (n, 8)."""
     queries, keys = (torch.randn(n, count, d, generator=generator) for count in (1, 8))
@@ -59,15 +59,14 @@ for column, d in zip(axes.T, (4, 64, 1024)):
     column[1].set(xlabel="key j", xticks=range(8))
     print(f"d = {d:>4}: one key has more than 99 % in {shares[0]:.1%} of 1000 rows, "
           f"divided by √d in {shares[1]:.1%}")
-axes[0, 0].set_ylabel("weight, no root")
-axes[1, 0].set_ylabel("weight, with the root")
+axes[0, 0].set_ylabel("weight, not scaled")
+axes[1, 0].set_ylabel("weight, scaled")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each column is one draw of eight scores. Above, their softmax; below, the softmax of the scores
-# divided by √d. The printed lines are about a thousand such draws at each width.
+# **How to read it.** Each column is one draw of eight scores; below, they are divided by √d before the softmax.
 #
 # </div>
 #
@@ -86,32 +85,29 @@ plt.show()
 # $$\operatorname{Var}(q_a k_a) \;=\; \mathbb{E}[q_a^2 k_a^2] \;=\; \mathbb{E}[q_a^2]\;\mathbb{E}[k_a^2]
 # \;=\; 1 \cdot 1 \;=\; 1 .$$
 #
-# A score is the sum of d such products. The mean of a sum is the sum of the means, and for
-# independent terms the same holds for variances:
+# A score is the sum of d such products. The mean of a sum is the sum of the means, and for independent terms the same
+# holds for variances:
 #
 # $$\mathbb{E}[q \cdot k] \;=\; \sum_{a=0}^{d-1} \mathbb{E}[q_a k_a] \;=\; 0,
 # \qquad\qquad \operatorname{Var}(q \cdot k) \;=\; \sum_{a=0}^{d-1} \operatorname{Var}(q_a k_a) \;=\; d .$$
 #
 # **So the [variance](../../site/glossary.md#variance) of a score is d.** Its standard deviation, the distance of a
-# typical score from 0, is $\sqrt d$. Terms of both signs partly cancel, so sixteen times as many make a score only
-# four times as large.
+# typical score from 0, is $\sqrt d$ and not d, as terms of both signs partly cancel.
 #
 # At the start of training the assumptions nearly hold, if inputs have variance 1 and the entries of a matrix with e
-# rows have variance 1/e. (PyTorch's `nn.Linear` draws entries with a third of that variance.)
+# rows have variance 1/e.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 1 · `score_variance`** &nbsp; ★☆☆ · 8 minutes · 3 points
 #
-# Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these scores
-# around their own mean, with the divisor samples − 1, as `.var()` computes it: a tensor of shape () or a Python
-# number.
+# Draw `samples` pairs of a query and a key, compute one score for each pair, and return the variance of these scores,
+# with the divisor samples − 1, as `.var()` computes it: a tensor of shape () or a Python number.
 #
-# Draw all queries with one `torch.randn(samples, d, generator=generator)`, whose components are independent with mean
-# 0 and variance 1, all keys with a second such call, and nothing else. The generator's seed then decides your result,
-# and the check compares it with ours. A further call with the same generator draws the numbers that follow, and gives
-# an independent measurement: do not seed the generator. The tensors may stay on the CPU.
+# Draw all queries with one `torch.randn(samples, d, generator=generator)`, all keys with a second such call, and
+# nothing else: the check compares your number with ours. Do not seed the generator: a further call should give an
+# independent measurement. The tensors may stay on the CPU.
 #
 # <details><summary>Hint 1: all pairs at once</summary>
 #
@@ -151,7 +147,7 @@ for d in (4, 64, 1024):
     print(f"d = {d:>4}: measured variance {float(score_variance(d, 8000, chance)):.4g}")
 
 # %% [markdown]
-# Sixteen times the width, sixteen times the variance.
+# Sixteen times the width, sixteen times the variance. One division undoes this.
 #
 # ## Divided by √d, a score has variance 1 at every width
 #
@@ -159,7 +155,10 @@ for d in (4, 64, 1024):
 #
 # $$\operatorname{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) \;=\; \frac{d}{(\sqrt d)^2} \;=\; 1 .$$
 #
-# One division undoes the growth, between the product and the softmax:
+# Two scores then typically differ by $\sqrt 2$, and one weight is about $e^{\sqrt 2} \approx 4$ times the other.
+#
+# The root is that of d, the number of terms in the sum, and not of e, the width of the input. The division comes
+# between the product and the softmax:
 
 # %%
 plots.diagrams.scaling_flow()
@@ -167,13 +166,11 @@ plots.diagrams.scaling_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The column on the right gives the variance. The product raises it from 1 to d, and the
-# division brings it back to 1.
+# **How to read it.** The column on the right gives the variance.
 #
 # </div>
 #
-# In code this is one line. It counts axes **from the end**, to work with [lesson
-# 4](../04_multi_head/04_multi_head.ipynb)'s axis for heads too.
+# In code this is one line. It counts axes **from the end**, because lesson 4 adds another in front.
 
 # %%
 def scaled_scores(q, k):
@@ -181,7 +178,7 @@ def scaled_scores(q, k):
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
 # %% [markdown]
-# Change the width in the player and watch the largest weight, first without the division, then with it:
+# Change the width in the player and watch the largest weight, first not scaled, then scaled:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -189,12 +186,8 @@ from helpers.players import show_player
 show_player("scaling")
 
 # %% [markdown]
-# **The root of what?** Of d, the number of terms in the sum: the width of one [head](../../site/glossary.md#head).
-# In a model with h heads of width d = e/h, dividing by √e makes all scores too small by a factor of √h, and raises
-# no error.
-#
-# Now on paper. The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the
-# two missing numbers.
+# Now on paper. The queries and keys of lesson 2's three words have d = 4 components, so divide by 2. Fill in the two
+# missing numbers.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, X
@@ -212,9 +205,8 @@ plots.number_grids(
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Above, the scores of lesson 2 and their softmax. Below, the divided scores and their softmax.
-# Rows are queries, columns are keys, both in the order *the*, *loop*, *ends*. For the missing weight use $e \approx
-# 2.7$ and $e^2 \approx 7.4$.
+# **How to read it.** Rows are queries, columns are keys. For the missing weight use $e \approx 2.7$ and $e^2 \approx
+# 7.4$.
 #
 # </div>
 #
@@ -232,8 +224,8 @@ print("as scaled_scores computes it:", torch.allclose(mine, X_scaled, atol=1e-5)
 #
 # **Prediction · `three_times_as_large`** &nbsp; 1 minute · no points
 #
-# Now let the components of q and k have mean 0 and standard deviation 3 instead of 1. Scores are divided by √d as
-# before. What is the variance of the *scaled* scores?
+# Let the components of q and k have mean 0 and standard deviation 3 instead of 1. What is the variance of the *scaled*
+# scores?
 #
 # - **A.** 81
 # - **B.** 9
@@ -259,19 +251,17 @@ for d in (64, 1024):
 check.prediction("three_times_as_large", three_times_as_large)
 
 # %% [markdown]
-# **The root corrects for the width and for nothing else.** If components have standard deviation σ, the variance of
-# the scaled score is σ⁴ at every width. So attention can still become sharp: training can make queries and keys
-# longer.
+# **Scaling corrects for the width and for nothing else.** If components have standard deviation σ, the variance of the
+# scaled score is σ⁴ at every width. So attention can still become sharp, if training makes queries and keys longer.
 
 # %% [markdown]
 # ## Can a sharp row be corrected?
 #
-# Why does sharpness matter? A row may start sharp by chance, with its weight on a wrong key. Could training not move
-# it?
+# A row that is sharp by chance may have its weight on a wrong key. Can training move it?
 #
 # An example from J. Alammar's [*The illustrated transformer*](https://jalammar.github.io/illustrated-transformer/)
-# (2018) has two keys, d = 64, and the scores 112 and 96. Only their difference counts. Suppose that the **second**
-# key should have the weight. Gradient descent has to raise its score.
+# (2018) has two keys, d = 64, and the scores 112 and 96; scaled, they are 14 and 12. Only their difference counts. If
+# the **second** key should have the weight, gradient descent has to raise its score.
 
 # %% [markdown]
 # <div class="card">
@@ -307,33 +297,29 @@ print(f"ratio {rises[0] / rises[1]:.2g}")
 # %% nbgrader={"grade": true, "grade_id": "check_saturated_gradient", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("saturated_gradient", saturated_gradient)
 
-# %% [markdown]
-# Here is that rise for every difference between two scores:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A falling curve with a logarithmic vertical axis: the slope of the smaller of two weights against the difference of the scores, from 0 to 20. It bends near 0 and is straight from about 3 on. Scaled, at a difference of 2, it is near a tenth; not scaled, at 16, near a ten-millionth."}}
-apart = torch.linspace(0, 20, 100)
-slope = torch.sigmoid(apart) * torch.sigmoid(-apart)    # p (1 − p), p the smaller weight
-ax = plt.subplots(figsize=(6, 2.8))[1]
-ax.semilogy(apart, slope, color=plots.COLOURS[0])
-for difference, rise, name in zip((16, 2), rises, ("not scaled", "scaled")):
-    ax.plot(difference, rise, "o", color=plots.COLOURS[1])
-    ax.annotate(name, (difference, rise), xytext=(8, 3), textcoords="offset points")
-ax.set(xlabel="difference of the two scores", ylabel="slope of the smaller weight",
-       title="From 2 to 16, the slope falls a millionfold")
+# %% tags=["hide-input"] mystnb={"image": {"alt": "An S-shaped curve: the weight of the second key against its score minus the first score, from minus 22 to 5. It is flat near 0 up to about minus 5, then rises to 1. The point not scaled, at minus 16, is on the flat part. The point scaled, at minus 2, is where the curve has begun to rise."}}
+apart = torch.linspace(-22, 5, 200)
+ax = plt.subplots(figsize=(6, 2.4))[1]
+ax.plot(apart, torch.sigmoid(apart), color=plots.COLOURS[0])    # softmax of two keys
+for difference, name in ((-16, "not scaled"), (-2, "scaled")):
+    point = difference, 1 / (1 + math.exp(-difference))
+    ax.plot(*point, "o", color=plots.COLOURS[1])
+    ax.annotate(name, point, xytext=(-6, 6), textcoords="offset points", ha="right")
+ax.set(xlabel="second score minus first score", ylabel="weight of second key",
+       title="Where the weight is near 0, the curve is flat")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The slope is how much the smaller weight rises per unit of its score. The vertical axis is
-# logarithmic. The points are the two rows of the prediction.
+# **How to read it.** The slope is the rise per unit of score. The points are the two rows.
 #
 # </div>
 #
 # ## The derivative of softmax contains the weight
 #
-# Let $z$ be one row of scores as it enters the softmax, and $p = \operatorname{softmax}(z)$ its weights; j and m
-# count keys. The logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, has the simpler derivative:
+# The same happens with any number of keys. Let $z$ be one row of scores, and $p = \operatorname{softmax}(z)$ its
+# weights; j and m count keys. The logarithm, $\log p_m = z_m - \log \sum_{j'} e^{z_{j'}}$, has the simpler derivative:
 #
 # $$\frac{\partial \log p_m}{\partial z_j} \;=\; \delta_{mj} - \frac{e^{z_j}}{\sum_{j'} e^{z_{j'}}}
 # \;=\; \delta_{mj} - p_j , \qquad \delta_{mj} = 1 \text{ if } m = j \text{, else } 0 .$$
@@ -344,12 +330,12 @@ plt.show()
 # $$\frac{\partial p_m}{\partial z_j} \;=\; p_m\,(\delta_{mj} - p_j) ,
 # \qquad\qquad J \;=\; \operatorname{diag}(p) - p\,p^\top .$$
 #
-# When score j is raised, weight j rises at the rate $p_j (1 - p_j)$, and the other weights fall. Now let the softmax
+# When score j is raised, weight j rises at the rate $p_j (1 - p_j)$, and the other weights fall. Let the softmax
 # [saturate](../../site/glossary.md#saturation): one weight approaches 1, the others 0. Then $\operatorname{diag}(p)$
 # and $p p^\top$ approach the same matrix, **and their difference J approaches zero**.
 #
-# Training does not need J itself. Backpropagation brings one number for each weight to the softmax, $g_m = \partial L
-# / \partial p_m$, and the softmax passes on one number for each score:
+# Backpropagation brings one number for each weight to the softmax, $g_m = \partial L / \partial p_m$, and the softmax
+# passes on one number for each score:
 #
 # $$\frac{\partial L}{\partial z_j} \;=\; \sum_m g_m\, \frac{\partial p_m}{\partial z_j} .$$
 
@@ -360,11 +346,10 @@ plt.show()
 #
 # You get the weights p, the *outputs* of a softmax, and g, the gradient of a loss with respect to these weights.
 # Return the gradient with respect to the scores. Put $\partial p_m / \partial z_j$ into the sum over m and simplify
-# on paper first: the result needs two short lines of code and no matrix. (Computing it with the matrix is accepted
-# too.)
+# on paper first: the result needs two short lines of code and no matrix. (Using the matrix is accepted too.)
 #
-# The last axis holds the keys; there may be any number of axes in front of it, or none. Your function must itself be
-# differentiable: the check sends gradients back through it, to g and to the scores from which p is made.
+# The last axis holds the keys; there may be any number of axes in front of it, or none. The check also sends gradients
+# back through your function, to g and to the scores from which p is made.
 #
 # <details><summary>Hint 1: split the sum</summary>
 #
@@ -405,17 +390,13 @@ check(softmax_backward)
 # %% [markdown]
 # ## Does a model whose rows start sharp end worse?
 #
-# If a sharp row hardly learns, it should. The test needs one number for
-# how sharp a row is. [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
+# If a key with hardly any weight hardly learns, a sharp start should do harm. A test needs one number for how sharp a
+# row is. [**Entropy**](../../site/glossary.md#entropy) says how spread out its weights are:
 #
 # $$H(p) \;=\; - \sum_j p_j \log p_j ,$$
 #
-# with the natural logarithm, so its unit is the **nat**. It is 0 when one weight is 1, and largest, $\log s$, when
-# all s weights are equal. You can read $e^H$ as the number of keys that share the weight: for n equal weights,
-# $e^H$ is n.
-#
-# Weights of 0 occur; lesson 5 makes some on purpose. $p \log p$ goes to 0 as p does, so $0 \log 0$ counts as 0. A
-# computer evaluates it as NaN.
+# in **nats**, because the logarithm is the natural one. It is 0 when one weight is 1, and largest, $\log s$, when all s
+# weights are equal. You can read $e^H$ as the number of keys that share the weight: for n equal weights, $e^H$ is n.
 
 # %% [markdown]
 # <div class="card">
@@ -423,8 +404,8 @@ check(softmax_backward)
 # **Exercise 3 · `attention_entropy`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Return the entropy of each row of weights, in nats. The last axis is summed away; there may be any number of axes in
-# front of it, or none. Weights of exactly 0 contribute 0. The gradient is checked only where all weights are above 0:
-# at 0 the slope of $p \log p$ is infinite.
+# front of it, or none. Weights of exactly 0 contribute 0, the limit of $p \log p$, although a computer evaluates
+# $0 \log 0$ as NaN. The gradient is checked only where all weights are above 0: at 0 the slope is infinite.
 #
 # <details><summary>Hint 1: where the NaN has to be stopped</summary>
 #
@@ -458,20 +439,19 @@ check(attention_entropy)
 
 # %% [markdown]
 # Now the test. Lesson 2's language model, with d = 64, is trained in four ways: with small or large initial matrices
-# for queries and keys, and with or without the root. The small matrices are `nn.Linear`'s. The large ones give
-# queries and keys a standard deviation of about 1.4; the derivation assumed 1.
+# for queries and keys, and with or without scaling. The small matrices are `nn.Linear`'s; since the byte vectors are
+# small too, queries and keys start near 0. The large ones give them a standard deviation of about 1.4.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `four_starts`** &nbsp; 1 minute · no points
 #
-# With small matrices, queries and keys start near 0, because the byte vectors are small too. Which models end worse
-# than the rest, by more than a tenth of a [bit per byte](../../site/glossary.md#bits-per-byte)?
+# Which models end worse than the rest, by more than a tenth of a [bit per byte](../../site/glossary.md#bits-per-byte)?
 #
-# - **A.** The two without the root: they are too sharp.
-# - **B.** The one with large matrices and without the root.
-# - **C.** The two with the root: an average with softer weights carries less information.
+# - **A.** The two without scaling: they are too sharp.
+# - **B.** The one with large matrices and without scaling.
+# - **C.** The two with scaling: an average with softer weights carries less information.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "four_starts", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -482,10 +462,10 @@ four_starts = "B"
 ### END SOLUTION
 
 # %% [markdown]
-# The next cell prints entropies before training (32 equal weights have log 32, about 3.47). Then it trains the two
-# models with large matrices: half a minute on one core. The stop button ends a training early.
+# The next cell prints entropies before training (32 equal weights have 3.47 nats) and trains the two models with large
+# matrices: half a minute.
 
-# %% mystnb={"image": {"alt": "Six rows with three ticks each over held-out bits per byte. Small matrices, without and with the root: all ticks between 3.30 and 3.34. Large matrices without the root: between 3.54 and 3.59. Large matrices with the root: between 3.33 and 3.42. Not scaled, with a soft start: between 3.53 and 3.54. Scaled, with a sharp start: between 3.54 and 3.59."}}
+# %% mystnb={"image": {"alt": "Four rows with three ticks each over held-out bits per byte. Small matrices, not scaled and scaled: all ticks between 3.30 and 3.34. Large matrices, not scaled: between 3.54 and 3.59. Large matrices, scaled: between 3.33 and 3.42."}}
 from helpers.data.recorded import recorded
 from helpers.ladder import ByteModel, Ladder, ScaledHead, measured, text
 
@@ -500,7 +480,7 @@ def started(scores_of, large):
     if large:
         for layer in (to_queries, to_keys):
             torch.nn.init.normal_(layer.weight, std=1 / (0.1 * math.sqrt(64)))
-    x = 0.1 * model.positions(model.tokens(windows))    # as training shrinks them
+    x = 0.1 * model.positions(model.tokens(windows))    # so small when training starts
     rows = torch.softmax(scores_of(to_queries(x[:, -1:]), to_keys(x)), dim=-1)
     return model, attention_entropy(rows).mean().item()
 
@@ -516,18 +496,15 @@ for name in runs:
     print(f"{name}: before training {entropy:.2f} nats, {shared:.1f} of 32 keys")
     if large:
         print(f"    after training {measured(model, 3600)[0]:.2f} bits per byte")
-runs |= {"large, not scaled, soft start": bits["03 soft start, not scaled"],
-         "large, scaled, sharp start": bits["03 sharp start, scaled"]}
 plots.runs({"three runs each": runs}, "held-out bits per byte")
-plt.gca().set_title("Large matrices need the root,\nand a soft start alone is not enough")
+plt.gca().set_title("Large matrices need scaling")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One tick for each of our three runs, with seeds 0, 1 and 2; farther left is better. In the last
-# two rows the matrices are large too, but the query matrix starts 8 times (√64) smaller, for a soft start without the
-# root, or 8 times larger, for a sharp start with it. The printed lines are from your machine, with seed 0.
+# **How to read it.** One tick for each of our three runs, with seeds 0, 1 and 2; farther left is better. The printed
+# lines are yours, with seed 0, where the two large models are about twice as far apart as with the other seeds.
 #
 # </div>
 
@@ -535,26 +512,33 @@ plt.show()
 check.prediction("four_starts", four_starts)
 
 # %% [markdown]
-# **In this model, the root matters when queries and keys start large.** With small matrices, rows start almost even
-# anyway, and the models end alike. With large ones and no root, rows start sharp, and each run ends more than a tenth
-# of a bit above each run with the root.
+# **In this model, scaling matters when queries and keys start large.** With small matrices, rows start almost even
+# anyway, and the models end alike. With large ones and no scaling, the weight of a row sits on about 1.3 of 32 keys,
+# and every run (3.54 or above) ends more than a tenth of a bit above all other runs (3.42 or below). Scaling mends most
+# of this, not all: two of its runs end about 0.08 above the small matrices.
 #
-# Could we drop the root, and start with a query matrix √d times smaller? At the start every score is then the same as
-# with the root. **With large matrices, such a soft start was not enough.** The last two rows lack one thing each: rows
-# that start just as soft without the root end at 3.53 or above, and so do rows that start sharp with it. With the root
-# and a soft start, all runs end at 3.42 or below. The model without self-attention reached 3.53, too (lesson 1), so
-# the heads of the others are worth nothing.
+# Is the sharp start the whole cause? Then a query matrix that starts √64 = 8 times smaller could replace scaling, and
+# one 8 times larger would undo it. We tried both, with large matrices and three runs each:
 #
-# A sharp start is not the whole cause, then. The two models that start soft have the same scores at first, and part
-# only in training: there the root makes a step of the query matrix move a score √d times less. Whether this is the
-# cause, we did not measure.
+# | | scaled | not scaled |
+# |---|---|---|
+# | **soft start** | 3.33 to 3.42 | 3.53 to 3.54 (8 times smaller) |
+# | **sharp start** | 3.54 to 3.59 (8 times larger) | 3.54 to 3.59 |
+#
+# **Only scaling together with a soft start ends below 3.53**, the score of lesson 1's model without self-attention.
+# Models in one line of the table have the same first scores, and part only in training: without scaling, a step of the
+# same size in the query matrix moves a score 8 times as far. (Our optimizer's steps hardly depend on the size of the
+# gradient. With plain gradient descent, [wide vectors need only a soft start](../../site/further.md#lesson-3) in a
+# smaller task.)
+#
+# So with large matrices this model needs both effects of scaling: rows start soft, and steps change scores less.
 
 # %% [markdown]
-# ## A head that was trained with the root needs it
+# ## A head that was trained with scaling needs it
 #
-# **If a model was trained with the root, you have no choice.** Its matrices fit divided scores. Without the root the
-# head computes something else, and no error says so. Lesson 2 left the root out of a head of a published model, and
-# every shape was right. Here is its map again, beside the map with the root.
+# In a model that was trained with scaling, you have no choice: its matrices fit scaled scores. **Without scaling the
+# head computes something else, and no error says so.** Lesson 2 left scaling out of a head of a published model, and
+# every shape was right. Here is its map again, beside the scaled one.
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -571,19 +555,18 @@ for name, rows in maps.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Rows are the words that look. Left, softmax of the plain products, as in lesson 2. Right, the
-# products are divided by √32. The words are read without their positions.
+# **How to read it.** Rows are the words that look. On the right the products are divided by √32. The words are read
+# without their positions.
 #
 # </div>
 #
-# With the root, *bank* still looks most at *muddy*, but its output is now an average of many words. The left map tells
-# the nicer story, but the values were trained to be mixed as on the right.
+# Scaled, *bank* still looks most at *muddy*, but its output is an average of many words. The left map is easier to
+# read, but the head was trained with scaled scores.
 #
-# ## Two ways to find out whether the root is there
+# ## Two ways to find out whether scores are scaled
 #
-# **Numbers show what shapes do not.** Where you cannot see the code, measure the factor by calling the function
-# (exercise 4). Where you load trained matrices into a head of your own, compare its output with that of code that is
-# right (exercise 5).
+# If the code is hidden, measure the factor by calling the function (exercise 4). If you load matrices into your own
+# head, compare its output with that of code that is right (exercise 5).
 
 # %% [markdown]
 # <div class="card">
@@ -591,12 +574,11 @@ for name, rows in maps.items():
 # **Exercise 4 · `measured_scale`** &nbsp; ★★☆ · 10 minutes · 3 points
 #
 # `attend(q, k, v)` computes $\operatorname{softmax}(\beta\, q k^\top)\, v$ with a factor β that you do not know,
-# between one twenty-fifth and 10. Find it: call `attend`, as often as you like, on q, k and v of your own choice, and
-# return β, to within 1 %, as a Python number or as a tensor with a single number. The function `attend` takes queries
-# (b, t, d), keys (b, s, d) and values of any width, in float32 or float64, on the CPU; d is given.
+# between one twenty-fifth and 10. Call it, as often as you like, on q, k and v of your own choice, and return β, to
+# within 1 %, as a Python number or as a tensor with a single number. It takes queries (b, t, d), keys (b, s, d) and
+# values of any width, in float32 or float64, on the CPU; d is given.
 #
-# Choose the vectors well. β is hidden behind a softmax, and you have seen what a softmax does to products that are
-# too far apart.
+# Choose the vectors well: you have seen what a softmax does to products that are too far apart.
 #
 # <details><summary>Hint 1: make the weights visible</summary>
 #
@@ -647,11 +629,11 @@ for name, attend in {"lesson 2": attention, "PyTorch": theirs}.items():
 #
 # **Exercise 5 · `PortedHead`** &nbsp; fix · ★★☆ · 8 minutes · 3 points
 #
-# Fix this head. It is built as `PortedHead(e, d)`, and then loads the three matrices of a model that was trained with
-# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call of the head must compute exactly that, in training and
-# in evaluation mode. The method `weights` and the argument `scale` may stay or go. The file must still load: it holds
-# three matrices, `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else. So the
-# head may have no other parameters or buffers. Gradients must reach the three matrices too.
+# Fix this head. It is built as `PortedHead(e, d)`, and then loads the matrices of a model that was trained with
+# $\operatorname{softmax}(q k^\top / \sqrt d)\, v$. Every call must compute exactly that, in training and in evaluation
+# mode. The method `weights` and the argument `scale` may stay or go. The file must still load: it holds
+# `to_queries.weight`, `to_keys.weight` and `to_values.weight`, each (d, e), and nothing else, so the head may have no
+# other parameters or buffers. Gradients must reach all three.
 #
 # <details><summary>Hint 1: where to look</summary>
 #
@@ -709,8 +691,7 @@ class PortedHead(torch.nn.Module):
 check(PortedHead)
 
 # %% [markdown]
-# Give the head and PyTorch's own attention the same q, k and v, and compare the outputs. This tests everything but the
-# three projections.
+# Compare the head with PyTorch's own attention on the same q, k and v. This tests everything but the three projections.
 
 # %%
 head, x = PortedHead(48, 64), torch.randn(1, 12, 48)
@@ -735,7 +716,7 @@ print(f"largest difference from PyTorch's attention: {apart:.1g}")
 # %% [markdown]
 # ## Your model so far
 #
-# Your model has small matrices, and now the root. With small matrices the root changed nothing, so expect no gain.
+# Your model has small matrices, so expect no gain from scaling.
 
 # %% mystnb={"image": {"alt": "A scoreboard of four models over bits per byte. The plain average is near 4.4, a little left of the line of order 0. Bare self-attention is near 3.5, at the line of order 1. Queries, keys, values and scaled scores are close together near 3.3. All are right of the lines of gzip and xz."}}
 from helpers.parts.scaling import scaled_scores    # the function from above
@@ -761,12 +742,11 @@ ladder.show()
 #
 # **Why divide, and why by the root of d?**
 #
-# - **By the root, because the variance of a score is d.** Without the division, wide vectors get sharp rows by chance.
-# - **Divide, because a key with hardly any weight gets hardly any gradient.** In our model a sharp start did harm; a
-#   soft one did not replace the root.
-# - **In training, our model needed the root only with large matrices.**
-# - **A head that was trained with the root needs it.** Without it the head computes something else, and no error says
-#   so.
+# - **By the root of d, because the variance of a score is d** (if components are independent, with variance 1). Without
+#   the division, wide vectors get sharp rows by chance.
+# - **Divide, because a key with hardly any weight gets hardly any gradient.** Our model needed scaling only where its
+#   matrices started large. There it needed both effects: the soft start and the smaller steps.
+# - **A head that was trained with scaling needs it**, and no error says that it is missing.
 #
 # But sharp or soft, a row is still one average. Lesson 4 lets a word ask several questions at once.
 #
@@ -799,7 +779,7 @@ ladder.show()
 # - [Zhai et al., *Stabilizing transformer training by preventing attention entropy collapse*,
 #   2023](https://arxiv.org/abs/2303.06296): entropy watched in large models.
 # - [Henry et al., *Query-key normalization for transformers*, 2020](https://arxiv.org/abs/2010.04245): scores that
-#   stay within a bound, which the root does not guarantee.
+#   stay within a bound, which scaling does not guarantee.
 #
 # **Next:** [lesson 4, *Multi-head attention*](../04_multi_head/04_multi_head.ipynb)
 

@@ -9,7 +9,7 @@
 #
 # [Lesson 3](../03_scaling/03_scaling.ipynb) derives the division by √d and asks when it matters. Here is what was
 # measured beside it: how far scores spread, how the gradient of a weight shrinks with the width, what saturation does to
-# a training of two hundred steps, and which effect of the root helps there.
+# a training of two hundred steps, and which effect of scaling helps there.
 #
 # The functions of the lesson that are needed here come first.
 
@@ -73,7 +73,7 @@ plt.show()
 # %% [markdown]
 # ## How much gradient gets through
 #
-# **A larger learning rate cannot replace the root.** Without the root, wide vectors let hardly any gradient through to
+# **A larger learning rate cannot replace scaling.** Without scaling, wide vectors let hardly any gradient through to
 # the scores, and some keys get a billion times more than others. A learning rate multiplies all of them alike.
 #
 # Suppose the loss asks only for more weight on key j. On its way back to the product $q \cdot k_j$, the gradient is
@@ -196,7 +196,7 @@ for steps in (0, 1, 2, 100):
 # %% [markdown]
 # ## A soft start, or smaller steps?
 #
-# **In these trainings of wide vectors, the soft start decides.** The root has two effects: rows start soft, and steps
+# **In these trainings of wide vectors, the soft start decides.** Scaling has two effects: rows start soft, and steps
 # become smaller. It acts on a step twice: it divides the gradient that reaches q by √d, and the effect of q on the
 # scores by √d again. So give the unscaled scores only the soft start (queries that start √d times shorter), or only the
 # smaller steps (a rate divided by d), or both.
@@ -227,7 +227,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each dot is one run, with seed 1, 2 or 3; some dots coincide. Left is better. Rows 2 and 3 have
-# one effect of the root each, row 4 has both and equals row 5. At d = 64 and d = 1024 every run from a soft start ends
+# one effect of scaling each, row 4 has both and equals row 5. At d = 64 and d = 1024 every run from a soft start ends
 # below 0.15, and every other run above 0.5.
 #
 # </div>
@@ -237,4 +237,4 @@ plt.show()
 # with the soft start alone (row 3), runs end in the same range as without scaling (row 1).
 #
 # In the lesson's language model a soft start alone is not enough. A possible reason: it trains with AdamW, whose steps
-# have about the same size whatever the gradient is. Without the root, such a step changes the scores √d times as much.
+# have about the same size whatever the gradient is. Without scaling, such a step changes the scores √d times as much.

@@ -76,6 +76,12 @@ def test_the_number_is_the_same_where_queries_and_keys_are_drawn_together(key):
     assert verdict("score_variance", together, key).state == RIGHT
 
 
+def test_the_weights_of_two_scaled_scores_differ_typically_fourfold():
+    q, k = torch.randn(2, 20_000, 64, generator=torch.Generator().manual_seed(0))
+    apart = (q * (k - k.roll(1, 0))).sum(-1) / 8
+    assert apart.std().item() == pytest.approx(math.sqrt(2), rel=0.02) and round(math.exp(math.sqrt(2))) == 4
+
+
 def test_a_variance_that_was_not_measured_as_the_card_says_earns_nothing(key):
     def some_noise_around_the_formula(d, samples, generator):
         return d * (1 + 0.001 * torch.randn((), generator=generator))
@@ -214,6 +220,9 @@ def test_the_root_pays_where_queries_and_keys_start_large_and_only_there():
     ends = [(round(min(runs), 2), round(max(runs), 2)) for runs in (small, plain, scaled, soft, sharp)]
     assert ends == [(3.3, 3.34), (3.54, 3.59), (3.33, 3.42), (3.53, 3.54), (3.54, 3.59)]
     assert round(min(bits["last byte alone"]), 2) == round(min(soft), 2) == 3.53, "half of the root adds nothing"
+    assert sum(run - max(small) > 0.07 for run in scaled) == 2 and max(scaled) - max(small) < 0.085, "about 0.08"
+    first, *others = (one - other for one, other in zip(plain, scaled, strict=True))
+    assert all(first / other == pytest.approx(2, abs=0.2) for other in others), "seed 0: about twice as wide"
 
 
 def test_queries_and_keys_start_as_large_as_the_lesson_says():
@@ -230,11 +239,6 @@ def test_queries_and_keys_start_as_large_as_the_lesson_says():
 def test_a_factor_is_found_at_both_ends_of_what_the_card_promises(solution, factor, d):
     found = solution["measured_scale"](lambda q, k, v: torch.softmax(factor * q @ k.mT, dim=-1) @ v, d)
     assert float(found) == pytest.approx(factor, rel=1e-3)
-
-
-def test_weights_of_a_linear_layer_have_a_third_of_the_variance_that_keeps_the_inputs_size():
-    torch.manual_seed(0)
-    assert torch.nn.Linear(512, 512).weight.var().item() * 512 == pytest.approx(1 / 3, rel=0.02)
 
 
 def test_where_keeps_nan_out_of_the_entropy_and_not_out_of_its_gradient():
