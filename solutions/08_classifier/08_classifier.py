@@ -23,8 +23,7 @@
 # | **It computes** | for about a minute in all, on a laptop |
 #
 # Letters, as in the [notation table](../../site/notation.md): b texts in a batch, t positions, e the width of the
-# model, h heads, n entries in the vocabulary, c classes. Two finished parts come from earlier lessons: `Transformer`,
-# a stack of blocks, and `PositionEmbedding`.
+# model, h heads, n entries in the vocabulary, c classes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -80,11 +79,9 @@ print("test reviews that are also training reviews:", len({*train.texts} & {*tes
 # Three rules say which of two opinions counts. After *but* or *yet*, the second half wins. A clause with *although* or
 # *even if* never counts. Of two sentences that disagree, the second wins: look for *Still*, *All the same* or *And
 # yet*. The other cues usually reverse an opinion. Even without a cue, a review can hold two: *The critics say good, and
-# I say weak.* Some sentences, such as *The cinema was full*, are fillers. No test review is among the training
-# reviews, so memorising whole reviews is not enough.
+# I say weak.* No test review is among the training reviews, so memorising whole reviews is not enough.
 #
-# How far does counting get? To find out, turn the words into numbers. Then comes a baseline, which the transformer must
-# beat.
+# How far does counting get? To find out, turn the words into numbers first.
 #
 # ## From words to numbers
 #
@@ -212,15 +209,15 @@ print(mask.long())
 #
 # ## What counting words can do
 #
-# The baseline is the simplest model that might work. A **[bag of
-# words](../../site/glossary.md#bag-of-words)** describes a text by a vector of n counts: how often each entry of the
-# vocabulary occurs in it. The order of the words is lost. A linear map turns the counts into c
+# The transformer has to beat a baseline: logistic regression on a **[bag of
+# words](../../site/glossary.md#bag-of-words)**. The bag describes a text by a vector of n counts: how often each entry
+# of the vocabulary occurs in it. The order of the words is lost. A linear map turns the counts into c
 # **[logits](../../site/glossary.md#logits)**, one for each class, and a softmax turns the logits into probabilities.
-# This is logistic regression.
 #
 # The loss is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the probability of
 # the right class, averaged over the texts. **Accuracy** is the share of texts whose class is predicted correctly. A
-# thousand training reviews, drawn at random, are set aside for later.
+# thousand training reviews, drawn at random, are set aside as a **[validation
+# set](../../site/glossary.md#held-out-data)**, so that nothing has to be decided on the test reviews.
 
 # %%
 shuffled = list(zip(*train))
@@ -278,8 +275,8 @@ plt.show()
 #
 # </div>
 #
-# A review is **one-sided** if *and* joins two words of praise or two of blame, as in *The story is gripping and the
-# script is moving*. Does counting also work on the others?
+# Such weights suit **one-sided** reviews, in which *and* joins two words of praise or two of blame, as in *The story is
+# gripping and the script is moving*. Do they work on the others?
 
 # %% tags=["hide-input", "nbval-check-output"]
 joined = re.compile(r"\w and (the \w+ is )?\w+( film)?\.")
@@ -297,13 +294,13 @@ for label, name in enumerate(("negative", "positive")):
     print(f"other, {name}: {praise:.2f} words of praise and {blame:.2f} of blame each")
 
 # %% [markdown]
-# **On the other reviews, these weights are worth nothing.** Among them, negative reviews praise as often
-# as positive ones do, and what *not* and *but* do depends on the words around them. A transformer has what is missing:
-# positions, and attention, through which *not* and *dull* can interact.
+# **On the other reviews, these weights are worth nothing.** Among them, negative reviews praise as often as positive
+# ones do, and what *not* and *but* do depends on the words around them. A transformer has what is missing: positions,
+# and attention, through which *not* and *dull* can interact.
 #
 # ## One vector for a text
 #
-# A stack of blocks returns a vector for each word, (b, t, e), and to predict a class we need one vector for the whole
+# A stack of blocks returns a vector for each word, (b, t, e), but to predict a class we need one vector for the whole
 # text. **[Pooling](../../site/glossary.md#pooling)** makes it; the simplest kind is the average **over the real
 # positions only**. Let $y_j$ be the vector at position $j$; let $m_j$ be 1 where the text has a word and 0 where it has
 # padding:
@@ -366,7 +363,7 @@ plots.diagrams.classifier_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# From top to bottom, with the shapes. The mask enters twice: in the attention of every block, and in the mean.
+# The mask enters twice: in the attention of every block, and in the mean.
 #
 # </div>
 #
@@ -438,8 +435,7 @@ check(Classifier)
 # %% [markdown]
 # A new model should give both classes a probability near one half. Then its loss is near $-\log \tfrac12 = \log 2
 # \approx 0.693$. A first loss far above this means that the model is confident, and often wrong, before it has learned
-# anything. `new_classifier` draws the two tables with a standard deviation of 0.02, as GPT-2 does for its tokens;
-# [Measured further](../../site/further.md#lesson-8) has what this is worth.
+# anything. `new_classifier` draws the two tables with a standard deviation of 0.02, as GPT-2 does for its tokens.
 
 # %%
 def new_classifier(e=64, h=4, depth=2):
@@ -462,17 +458,15 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters, loss {loss.it
 # %% [markdown]
 # ## One epoch, two numbers
 #
-# Before the first step, switch to training mode, which turns dropout on (this model has none). Each step has four
-# parts: clear the gradients, because `backward` *adds* to them; run the model forward, up to the loss; run the backward
-# pass; let the optimiser take a step. Forget the forward pass, and you get an error; forget any other part, and you get
-# none. A pass through all the training data is an **[epoch](../../site/glossary.md#epoch)**.
+# An **[epoch](../../site/glossary.md#epoch)** is one pass through all the training data. Before its first step, switch
+# to training mode, which turns dropout on (this model has none). Each step has four parts: clear the gradients, because
+# `backward` *adds* to them; run the model forward, up to the loss; run the backward pass; let the optimiser take a
+# step. Forget the forward pass, and you get an error; forget any other part, and you get none.
 #
-# After an epoch we measure: in evaluation mode, which turns dropout off, and under `torch.no_grad()`, which saves
-# memory and time. A mean over texts is not a mean over batches, because the last batch is often shorter than the
-# others.
-#
-# **Accuracy counts mistakes; the loss weighs them.** A confident mistake costs far more than log 2, so the loss can
-# rise while the accuracy rises, too.
+# After an epoch, measure accuracy and loss, in evaluation mode, which turns dropout off, and under `torch.no_grad()`,
+# which saves memory and time. **Accuracy counts mistakes; the loss weighs them**: a confident mistake costs far more
+# than log 2, so the loss can rise while the accuracy rises, too. Both are means over texts, not over batches, because
+# the last batch is often shorter than the others.
 
 # %% [markdown]
 # <div class="card">
@@ -547,7 +541,7 @@ check(train_epoch)
 #
 # Before a long training, train on the same sixteen reviews again and again. A model of 110,000 parameters can learn
 # sixteen labels by heart, so the loss **has to** come close to zero. If it does not, something is broken, and you know
-# within seconds. Try two models. The second is broken on purpose: it puts a softmax on its logits, before cross-entropy
+# within seconds. Try two models, the second broken on purpose: it puts a softmax on its logits, before cross-entropy
 # applies its own.
 
 # %% [markdown]
@@ -585,19 +579,16 @@ for name in ("as it should be", "one softmax too many"):
 check.prediction("softmax_twice", softmax_twice)
 
 # %% [markdown]
-# The first softmax returns at best 1 and 0. The second takes them for logits and returns at most $e/(e + 1) = 0.73$,
-# where e is Euler's number and not the width. So the loss is at least $\log(1 + 1/e) = 0.313$. On many reviews such a
-# loss looks merely mediocre. On one batch it shows that the model is broken, and the accuracy does not.
+# The first softmax returns at best 1 and 0. The second takes them for logits and returns at most $e/(e + 1) = 0.73$
+# (here e is Euler's number), so the loss is at least $\log(1 + 1/e) = 0.313$. On many reviews such a loss looks merely
+# mediocre. On one batch it shows that the model is broken, which the accuracy does not show.
 
 # %% [markdown]
 # ## Training
 #
-# The thousand reviews set aside are the **[validation set](../../site/glossary.md#held-out-data)**. While the model
-# trains, measure its accuracy on them twice: in order, and with the words of each review in a random order. A model
-# that merely counts words does equally well on both. To choose between models, compare validation accuracies: choosing
-# by test accuracy is a slow way of training on the test reviews.
-#
-# To save padding, texts of similar length share a batch; the batches come in random order.
+# While the model trains, measure its accuracy on the validation reviews twice: in order, and with the words of each
+# review in a random order. A model that merely counts words does equally well on both. To save padding, texts of
+# similar length share a batch; the batches come in random order.
 
 # %%
 def batches_of(reviews, size, seed):
@@ -638,10 +629,9 @@ def rate(step, steps, peak=0.001, warmup=100):
     return peak * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup)))
 
 # %% [markdown]
-# The training takes four epochs. The finished `train_step` is one turn of your loop over the training batches; the
-# finished `accuracy` computes the first number that `train_epoch` returns. You may press **stop** (the square above the
-# notebook) at any moment: every cell below works with what has been learned, and running the cell again continues the
-# training.
+# The training takes four epochs. Two finished parts stand in for your `train_epoch`: `train_step` is one turn of its
+# loop over the training batches, and `accuracy` computes its first number. You may press **stop** (the square above the
+# notebook) at any moment: the cells below work with what has been learned, and running the cell again continues.
 
 # %%
 torch.manual_seed(0)
@@ -683,9 +673,8 @@ for step, ordered, other in looks:
 #
 # </div>
 #
-# **In this run the model learns to use the order mostly after step 300.** Until then, order is worth at most three
-# points. In order, accuracy climbs to 98 %. In a random order, the model
-# never does much better than the bag of words.
+# **In this run the model learns to use the order mostly after step 300.** In order, its accuracy climbs to 98 %; in a
+# random order, it never does much better than the bag of words. How good is it on the test reviews?
 
 # %%
 pair = ["The plot is dull, but the cast is great.",
@@ -710,12 +699,11 @@ for text, probability in zip(pair, positive_probability(pair)):
     print(f"probability of positive {probability:.2f}: {text}")
 
 # %% [markdown]
-# **It gets the two reviews of the first lines right**, and nearly all others. For one trained model, an accuracy p on
-# N texts has a standard error of $\sqrt{p(1 - p)/N}$, less than half a point here. Another seed changes more.
+# **It gets the two reviews of the first lines right**, and nearly all others.
 #
-# Reviews in a random order are unlike any in training, and that alone might cost accuracy. So take away in **training**
-# what a bag of words lacks: the positions, or the attention, by letting every word see only itself. We recorded three
-# runs of each:
+# Does the model need the order? Reviews in a random order are unlike any in training, and that alone might cost
+# accuracy. So take away in **training** what a bag of words lacks: the positions, or the attention, by letting every
+# word see only itself. We recorded three runs of each, one per seed:
 
 # %% tags=["hide-input"]
 runs = recorded("classifier_ablations")["result"]["accuracy"]
@@ -751,9 +739,9 @@ for text in (my_review, "I expected to be bored, and I was not.", "This is a fil
     judge(text)
 
 # %% [markdown]
-# The second review hangs on a word that the model has never seen, and the third says nothing at all. In our run the
-# verdict on both is negative, and the model is as sure as of the first, or nearly. **Being sure is not being right**: a
-# softmax compares the classes, and cannot say that a review is unlike the training reviews.
+# **Being sure is not being right.** The second review depends on a word that the model has never seen, and the third
+# says nothing at all. In our run the model calls both negative, and is about as sure as of the first. A softmax
+# compares the classes; it cannot say that a review is unlike the training reviews.
 #
 # Which words decide? Hide each word of your review in turn with the mask, and watch the logits.
 
@@ -790,17 +778,22 @@ print("the verdict turns without:", ", ".join(turning) or "no single word")
 #
 # </div>
 #
-# In our review, only hiding *not* turns the verdict. Without *weak*, though, nothing is left for *not* to turn, and the
-# verdict is the same: here *not* alone speaks for *positive*. Is that reading? Can you write a review whose verdict
-# turns on *but*, or fool the model with words that it does know?
+# In our review, only hiding *not* turns the verdict. Without *weak*, though, nothing is left for *not* to reverse, and
+# the verdict stays the same. Is that reading? Can you write a review whose verdict turns on *but*, or fool the model
+# with words that it does know?
 #
 # ## Real reviews
 #
-# Now a similar contest on IMDb. Training takes 13 minutes of processor time, so we ran it once and **recorded** it.
-# The transformer is this lesson's `Classifier`, twice as wide, with half the heads. It was trained with another
-# optimiser, with dropout, and with one word in ten replaced by `<unk>`. The bag of words reweights its counts so that
-# rare words count for more (tf-idf). Both have a vocabulary of 20,000 words. Of a long review, both read only the
-# first 56 and the last 168 words. All settings are in `helpers/training/imdb.py`.
+# Now a similar contest on IMDb. We trained a wider `Classifier` and a bag of words once, and **recorded** the run.
+#
+# <details><summary>How the two were trained</summary>
+#
+# The `Classifier` is twice as wide, with half the heads. Its training adds dropout, replaces one word in ten by
+# `<unk>`, and uses another optimiser. The bag of words gives rare words more weight (tf-idf). Both have a vocabulary
+# of 20,000 words, and read only the first 56 and the last 168 words of a long review. All settings are in
+# `helpers/training/imdb.py`.
+#
+# </details>
 
 # %% [markdown]
 # <div class="card">
@@ -845,11 +838,10 @@ check.prediction("who_wins_imdb", who_wins_imdb)
 # %% [markdown]
 # **Counting wins**, by nearly two points on the test reviews, in this one run. From step 996 to the end the
 # transformer's training loss falls to a quarter, and its validation accuracy does not rise: this is
-# **[overfitting](../../site/glossary.md#overfitting)**. It does not explain the defeat. On the validation reviews the
-# two are level; from there to the test reviews the transformer loses three points, and the bag of words one. Why, we
-# did not find out.
+# **[overfitting](../../site/glossary.md#overfitting)**. It does not explain the defeat, because on the validation
+# reviews the two are level. Why the transformer falls behind on the test reviews, we did not find out.
 #
-# Here is the review of the first lines. It is one that the transformer got wrong; would counting have got it right?
+# The transformer got the review of the first lines wrong. Would counting have got it right?
 
 # %% tags=["hide-input"]
 sample = run["samples"][-1]
@@ -870,7 +862,7 @@ print(f"label: {'positive' if sample['label'] else 'negative'}; probability of p
 # ## What you can do now
 #
 # You can turn texts into ids, keep padding out of the attention and the mean, build a classifier from blocks, expose a
-# broken model with a single batch, measure a model with care, and say how much it owes to the order of the words.
+# broken model with a single batch, and say how much a model owes to the order of the words.
 #
 # **A question to think about**
 #

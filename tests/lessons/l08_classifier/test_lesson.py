@@ -237,8 +237,8 @@ def test_no_training_review_has_an_unknown_word():
     assert {*words.build_vocabulary(texts, 200)} >= {word for text in texts for word in words.split_words(text)}
 
 
-def test_standard_errors_are_those_of_the_prose(printed_text):
-    """Less than half a point."""
+def test_there_are_enough_test_reviews(printed_text):
+    """For one trained model, the standard error of the accuracy is less than half a point."""
     (ours,) = re.findall(r"unseen reviews: ([\d.]+)% right", printed_text)
     share = float(ours) / 100
     assert 100 * math.sqrt(share * (1 - share) / 2_000) < 0.45
