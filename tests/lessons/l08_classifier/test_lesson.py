@@ -1,5 +1,6 @@
 """Lesson 8: words, padding, pooling, the classifier, its training and measure, against oracles that are not ours."""
 
+import itertools
 import math
 import random
 import re
@@ -137,7 +138,7 @@ def test_the_stored_lesson_measures_what_its_data_are_made_for():
     """Counting words under 65 % of unseen reviews, the trained model over 90 %, not without the words' order."""
     text = printed(SOURCE)
     read, counted = map(float, re.search(r"unseen reviews: ([\d.]+)% right; bag of words: ([\d.]+)%", text).groups())
-    assert 50 < counted < 65 and read > 90 and read - counted > 30
+    assert 50 < counted < 65 and read > 90 and round(read - counted, -1) == 40, "about forty points"
 
 
 def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
@@ -160,7 +161,7 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     }
     for title, change in (("the whole model", "nothing"), ("without positions", "no positions")):
         assert told[title] == [f"{run:.0%}" for run in sorted(runs[change])]
-    assert max(runs["no positions"]) - counted < 0.02, "worth two points at most"
+    assert max(runs["no positions"]) - counted < 0.02, "hardly better"
     assert SEEDS == (0, 1, 2) and [f"{end:.0%}" for end in (min(usual), max(usual))] == ["94%", "98%"]
     assert list(map(len, runs.values())) == [3] * 7
     for change, ends in {"no positions": ["58%", "60%"], "no attention": ["59%", "60%"]}.items():
@@ -237,8 +238,8 @@ def test_no_training_review_has_an_unknown_word():
     assert {*words.build_vocabulary(texts, 200)} >= {word for text in texts for word in words.split_words(text)}
 
 
-def test_standard_errors_are_those_of_the_prose(printed_text):
-    """Less than half a point."""
+def test_there_are_enough_test_reviews(printed_text):
+    """For one trained model, the standard error of the accuracy is less than half a point."""
     (ours,) = re.findall(r"unseen reviews: ([\d.]+)% right", printed_text)
     share = float(ours) / 100
     assert 100 * math.sqrt(share * (1 - share) / 2_000) < 0.45
@@ -320,7 +321,8 @@ def test_counting_is_narrowly_right_about_the_review_of_the_beginning_and_the_tr
 def test_the_recorded_run_on_imdb_overfits_after_step_996():
     run = recorded("imdb")
     best, last = max(run["curve"], key=lambda look: look["accuracy"]), run["curve"][-1]
-    assert best["step"] == 996 and [round(look["loss"], 2) for look in (best, last)] == [0.20, 0.05]
+    assert (best["step"], last["step"]) == (996, 1996)
+    assert [round(look["loss"], 2) for look in (best, last)] == [0.20, 0.05]
     assert [f"{look['accuracy']:.1%}" for look in (best, last)] == ["89.7%", "89.1%"]
     assert math.ceil(100 * last["loss"] / math.log(2)) == 7, "a wrong answer costs log 2 at least"
     assert round(100 * (1 - last["accuracy"])) == 11
@@ -435,6 +437,27 @@ def test_the_bag_of_words_is_right_on_every_one_sided_review_and_on_half_of_the_
     rows = re.findall(r"^(?:one-sided|other): (\d+)% of ([\d,]+) test reviews right$", printed_text, re.M)
     (plain, count), (rest, _) = [(int(share), int(size.replace(",", ""))) for share, size in rows]
     assert count == sum(map(bool, map(PLAIN.search, others))) and plain == 100 and abs(rest - 50) < 3
+
+
+def test_more_of_the_validation_reviews_are_one_sided_than_of_the_test_reviews():
+    """A reason why the bag of words does better on them."""
+    (texts, labels), (others, _) = reviews()
+    reviews_aside, _ = classifier_ablations.dealt(list(zip(texts, labels, strict=True)))
+    aside = [text for text, _ in reviews_aside]
+    of_aside, of_test = (sum(map(bool, map(PLAIN.search, part))) / len(part) for part in (aside, others))
+    assert of_aside - of_test > 0.03
+
+
+def test_pairs_of_neighbours_tell_the_first_reviews_apart_until_both_halves_end_alike():
+    """The question to think about."""
+
+    def pairs(text):
+        return sorted(itertools.pairwise(words.split_words(text)))
+
+    for end, same in (("", False), (" throughout", True)):
+        swapped = ("dull", "great"), ("great", "dull")
+        one, other = (f"The plot is {a}{end}, but the cast is {b}{end}." for a, b in swapped)
+        assert (pairs(one) == pairs(other)) == same
 
 
 def test_the_loss_of_an_even_guess_is_log_two_and_the_mean_of_the_hint_is_over_texts():
