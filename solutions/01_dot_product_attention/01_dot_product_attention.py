@@ -827,9 +827,9 @@ print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all
 #
 # For words, a table of neighbours takes the place of the ratings: how much more often two words occur near each other
 # in the manual than chance would predict (as a logarithm, and never below 0: *positive pointwise mutual information*).
-# Each word gets two vectors, as if it were a viewer and a film, and a first with a second approximates an entry. We
-# kept the first ones: words with similar rows have similar first vectors. In lesson 2 both kinds return: one vector
-# asks, another is asked.
+# Each word gets two vectors, as if it were a viewer and a film; the dot product of a first and a second approximates an
+# entry. We kept the first ones: words with similar rows have similar first vectors. In lesson 2 both kinds return: one
+# vector asks, another is asked.
 
 # %% [markdown]
 # ## What you can do now
