@@ -244,5 +244,5 @@ def test_a_mangled_notebook_comes_back_as_released_with_its_answers(name):
 def test_cells_that_are_missing_are_told_in_one_line():
     flags = restore(answer_notebook("02_queries_keys_values"), answer_notebook(FIRST)).flags
     (told,) = [flag for flag in flags if "missing" in flag]
-    assert told.startswith("masked_squared_error, check_masked_squared_error, ")
+    assert told.startswith("raw_weights, check_raw_weights, ")
     assert re.search(r" and \d+ more were missing$", told)

@@ -12,22 +12,23 @@
 # In *the apple pie was sweet*, *apple* is a fruit; in *apple hired a new engineer*, a company. A table of word vectors
 # has one vector for both. **How can *apple* get a vector that fits its sentence, and what do dot products add?**
 #
-# In a transformer such as GPT-2, only self-attention passes information from one word to another. Its simplest
-# form, which you build here, replaces a word's vector with a weighted average of all vectors in the sentence. Its
-# weights come from dot products. That takes three lines of code, and many wrong versions of them raise no error.
-# **Code that runs, trains, scores well and is wrong** is this course's second subject.
+# In a transformer such as GPT-2, only self-attention passes information from one word to another. Its simplest form
+# replaces a word's vector with a weighted average of all vectors in the sentence; the weights come from dot products.
+# You will write it in three lines.
+#
+# Many wrong versions raise no error. **Code that runs, trains and is wrong** is this course's second subject.
 #
 # | | |
 # |---|---|
-# | **You will build** | self-attention in its simplest form: two matrix products with a softmax between them |
+# | **You will build** | self-attention in its simplest form: two matrix products with a softmax between them; one exercise is optional |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
-# | **It takes** | about 85 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | in a few seconds per cell on a laptop; training your model takes about twenty seconds, and you may stop it early |
+# | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
+# | **It computes** | a few seconds per cell on a laptop; training your model takes about twenty (you may stop it early) |
 #
 # In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence,
 # and e the width of a vector ([all letters](../../site/notation.md)). [The page for
-# students](../../site/students.md) says what every check asks. A prediction carries no points: choose an answer,
-# then run the cell that shows the outcome.
+# students](../../site/students.md) says what every check asks. Answer a prediction before you run the cell that shows
+# the outcome.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -45,10 +46,10 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## One vector goes in, another comes out of each phrase
 #
-# **Self-attention moves *apple* to the side of its phrase.** At first the vector of *apple* is about as similar to
-# *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all vectors in the phrase:
-# mostly *apple*, and a little of every other word. Both similarities fall, but the one with the phrase's own meaning
-# falls less.
+# **Self-attention puts *apple* on the side of its phrase.** At first the vector of *apple* is about as similar to
+# *fruit* as to *microsoft*, which is a hair ahead. In each of sixteen phrases it is replaced with an average of all
+# vectors in the phrase: mostly *apple*, and a little of every other word. Both similarities fall, since an average of
+# different vectors is shorter. But the one with the phrase's own meaning is then the larger.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left, bars of the weights in two phrases: apple gets about two thirds, every other word less than a tenth. Right, a scatter plot: similarity to fruit, across, against similarity to microsoft. Before, apple is almost on the diagonal. After, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all similarities are smaller than before."}}
 axes = plt.figure(figsize=(7, 4.2)).subplot_mosaic(
@@ -69,7 +70,7 @@ for meaning, phrases in PHRASES.items():
 
 plots.plane(torch.stack(xy), groups=kinds, ax=axes["all"],
             labels=("similarity to fruit", "similarity to microsoft"),
-            title="apple moves to the side of its phrase")
+            title="apple ends on the side of its phrase")
 axes["all"].axline((0.5, 0.5), slope=1, color="#888888", linewidth=0.9)
 axes["all"].set(xlim=(0.4, 0.8), ylim=(0.38, 0.78))
 plt.show()
@@ -83,16 +84,18 @@ plt.show()
 # less the mean of its vocabulary, scaled to length 1.5.
 #
 # </div>
+#
+# The weights come from dot products of *apple* with every word of its phrase. So first: what does a dot product
+# measure?
 
 # %% [markdown]
 # ## A dot product measures a match
 #
-# Suppose you recommend films. (The example is [Peter Bloem's](https://peterbloem.nl/blog/transformers).) Describe
-# each film by two *features*, how much romance it has and how much action, and each viewer by how much they like
-# the two. A negative number means little of the feature, or dislike.
+# Suppose you recommend films. Describe each film by how much romance and how much action it has, and each viewer by
+# how much they like these two *features*. A negative number means little of the feature, or dislike.
 #
 # How well do viewer $u$ and film $f$ go together? Multiply their numbers, feature by feature, and add the products.
-# The result, the *score* of the pair, is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
+# This *score* is the [dot product](../../site/glossary.md#dot-product) of the two vectors:
 #
 # $$\text{score}(u, f) \;=\; u \cdot f \;=\; \sum_a u_a\, f_a .$$
 #
@@ -100,7 +103,7 @@ plt.show()
 # \cos\theta$, where θ is the angle between the vectors. For given lengths it is largest when they point in the same
 # direction.
 
-# %% mystnb={"image": {"alt": "Three heat maps. On the left, four viewers with their numbers for romance and action. At the top, five films with theirs. Below the films, the dot product of each viewer and each film, from 6 for Ada and Notting Hill to −6 for Ben and Notting Hill."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three heat maps. On the left, four viewers with their numbers for romance and action. At the top, five films with theirs. Below the films, the dot product of each viewer and each film, from 6 for Ada and Notting Hill to −6 for Ben and Notting Hill."}}
 table = film_table()
 expected = table.users @ table.films.T    # (users, films)
 
@@ -122,13 +125,10 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each cell of the large table is the dot product of the viewer in its row and the film in its
-# column. Blue is positive, orange negative.
+# **How to read it.** Each cell of the large table is the dot product of its viewer and its film. Ada and *Casablanca*
+# both have the vector (2, −1), so their score is 2·2 + (−1)·(−1) = 5.
 #
 # </div>
-#
-# Take Ada and *Casablanca*. Ada likes romance and dislikes action: her vector is (2, −1). The film's is (2, −1)
-# too, so the score is 2·2 + (−1)·(−1) = 5.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -136,105 +136,9 @@ from helpers.players import show_player
 show_player("dot-product")
 
 # %% [markdown]
-# ## Vectors can be learned from known scores
-#
-# Describing every film by hand takes too long. But viewers rate films, and a rating says how large a dot product
-# should be. So make the vectors parameters, start them at random, and let gradient descent bring the dot products
-# close to the known ratings.
-#
-# Let $U$, of shape (users, 2), hold the viewers' vectors, and $F$, of shape (films, 2), the films'. Then $U F^\top$,
-# of shape (users, films), holds all predicted ratings. Only some ratings $R_{uf}$ are known (*seen*). The others are
-# unknown, not zero, so the loss is a mean over the known ones:
-#
-# $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - R_{uf}\big)^2 .$$
-
-# %% [markdown]
-# <div class="card">
-#
-# **Exercise 1 · `masked_squared_error`** &nbsp; ★★☆ · 8 minutes · 4 points
-#
-# Return the mean squared difference between the predicted ratings and the known ones, **over the seen entries only**.
-# A seen rating may be 0, and an unseen entry may hold any finite number. A viewer or a film may have no ratings. At
-# least one entry is seen.
-#
-# <details><summary>Hint 1: what to compute first</summary>
-#
-# One matrix product gives all predictions. Compute them all, then keep the seen entries. A tensor of booleans can be
-# an index, or a factor in which False counts as 0. If you multiply by the mask, do so before you square: the square
-# of a huge number overflows to ∞, and ∞ · 0 is NaN (*not a number*).
-#
-# </details>
-# <details><summary>Hint 2: four errors, with numbers</summary>
-#
-# Let the errors be 1, 2, 3 and 4, and let only the first and the last be seen. The answer is $(1 + 16)/2 = 8.5$. If
-# you get 7.5, you used all four errors. If you get 4.25, you used the right two but divided by four.
-#
-# </details>
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "masked_squared_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def masked_squared_error(users, films, ratings, seen):
-    """The mean squared error over the seen ratings.
-
-    users: (users, features). films: (films, features).
-    ratings: (users, films), R. seen: (users, films), booleans.
-    Returns a tensor of shape (): the mean of (u·f − R)² over the entries where seen is True.
-    """
-    ### BEGIN SOLUTION
-    errors = users @ films.T - ratings    # (users, films)
-    return (errors[seen] ** 2).mean()
-    ### END SOLUTION
-
-# %% nbgrader={"grade": true, "grade_id": "check_masked_squared_error", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
-check(masked_squared_error)
-
-# %% [markdown]
-# Now train with this loss. The films are real; the viewers and all numbers are made up. This time romance and
-# action are the two ends of one feature; a second one runs from serious to light. Each rating is the dot product of
-# a viewer and a film, plus noise, rounded to the nearest half. Can the learned vectors predict the ratings that are
-# left out?
-
-# %%
-known = film_ratings()
-ratings, seen = known.ratings.to(device()), known.seen.to(device())
-
-generator = torch.Generator().manual_seed(0)
-starts = [0.1 * torch.randn(count, 2, generator=generator) for count in ratings.shape]
-users, films = (start.to(device()).requires_grad_() for start in starts)
-optimiser = torch.optim.Adam([users, films], lr=0.02)
-losses = []
-for step in range(300):
-    loss = masked_squared_error(users, films, ratings, seen)
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()
-    losses.append(loss.item())
-
-print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} at the end")
-complete = film_ratings(seen=1).ratings.to(device())    # made up, so all are known
-unseen = masked_squared_error(users, films, complete, ~seen)
-all_zero = masked_squared_error(0 * users, films, complete, ~seen)
-print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all_zero:.2f})")
-
-# %% [markdown]
-# **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for always
-# predicting 0. ([They also give back both features](../../site/further.md#lesson-1), which no rating names.)
-#
-# This is **matrix factorisation**: *give every object a vector, let dot products be the scores, and learn the
-# vectors from known scores.* But words have no ratings. What takes their place?
-
-# %% [markdown]
-# ## Words that keep the same company get similar vectors
-#
-# For words, a table of company takes the place of the ratings: how much more often two words occur near each other
-# in Python's reference manual than chance would predict (as a logarithm, and never below 0: *positive pointwise
-# mutual information*).
-#
-# Factorise this table, too. Each word gets two vectors, as if it were a viewer and a film, and a first with a second
-# approximates an entry of the table. We keep the first ones: words with similar rows have similar first vectors. So the
-# dot product of two first vectors says how alike the company of two words is.
-#
-# Each vector has e = 40 components and length 2. So every score is 4 cos θ: at most 4, a word's score with itself.
+# Words can have such vectors, too. Those below were learned from which words stand near each other in Python's
+# reference manual (an optional section near the end shows how): words that keep the same company have similar vectors.
+# Each vector has e = 40 components and length 2, so a score is at most 4: that of a word with itself.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -245,27 +149,26 @@ for word in ["integer", "list", "import", "loop"]:
 
 # %% [markdown]
 # No dictionary was used, yet the best match for *list* is *tuple*. But the same company is not the same meaning:
-# with *integer*, *point* scores higher than *float*.
-#
+# with *integer*, *point* scores higher than *float*. And a word's vector is still the same in every sentence.
+
+# %% [markdown]
 # ## Every word is compared with every word of its sentence
 #
-# The words around *apple* show its meaning, so let them change its vector: replace it with a weighted average of
-# all vectors in the sentence. The most relevant words should weigh most. Until lesson 2, relevant means similar: a
-# higher score, a larger weight.
+# Back to *apple*. In the average that replaces it, relevant words should weigh most. Until lesson 2, relevant means
+# similar: a higher score, a larger weight.
 #
-# Take a sentence of t words. Let $x$ be the matrix of its word vectors, of shape (t, e); row $i$ is $x_i$. For every
-# pair of positions $i$ and $j$, let
+# Let $x$, of shape (t, e), hold the word vectors of a sentence; row $i$ is $x_i$. For every pair of positions $i$ and
+# $j$, let
 #
 # $$w'_{ij} \;=\; x_i \cdot x_j .$$
 #
-# These [**scores**](../../site/glossary.md#scores), also called *raw weights*, form a matrix of shape (t, t). They
-# are not yet the weights of an average: they may be negative, and a row may have any sum. With a batch of sentences,
-# $x$ has shape (b, t, e), and the scores have shape (b, t, t): one matrix for each sentence.
+# These [**scores**](../../site/glossary.md#scores), also called *raw weights*, form a matrix of shape (t, t). For a
+# batch of sentences, $x$ has shape (b, t, e), and the scores have shape (b, t, t).
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 2 · `raw_weights`** &nbsp; ★☆☆ · 5 minutes · 3 points
+# **Exercise 1 · `raw_weights`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
 # Compute all scores $x_i \cdot x_j$ of each sentence, without loops if you can.
 #
@@ -301,26 +204,30 @@ check(raw_weights)
 # %% [markdown]
 # ## Softmax turns scores into the weights of an average
 #
-# The weights of an average are not negative and add up to 1. [**Softmax**](../../site/glossary.md#softmax) turns
-# any numbers into such weights:
+# Scores may be negative, and a row may have any sum. The weights of an average are not negative and add up to 1.
+# [**Softmax**](../../site/glossary.md#softmax) turns any numbers into such weights:
 #
 # $$w_{ij} \;=\; \frac{\exp w'_{ij}}{\sum_k \exp w'_{ik}} .$$
 #
 # The exponential makes every number positive, and the division makes each **row** add up to 1.
 #
-# In a program this formula can overflow: exp(89) is infinite in 32 bits, and ∞/∞ is NaN. Scores that large occur: a
-# vector of length 10 scores 100 with itself. So subtract the largest score of the row, which we write $w'_{i*}$, from
-# every score of the row. Softmax does not change, because a factor cancels:
+# In a program this formula can overflow: a vector of length 10 scores 100 with itself, but exp(89) is already infinite
+# in 32 bits, and ∞/∞ is NaN. So first subtract the row's largest score from the whole row. Softmax stays the same, and
+# no exponential is larger than 1.
+#
+# <details><summary>Why it stays the same</summary>
+#
+# Let $w'_{i*}$ be the largest score of row i. A factor cancels:
 #
 # $$\frac{\exp(w'_{ij} - w'_{i*})}{\sum_k \exp(w'_{ik} - w'_{i*})}
 # \;=\; \frac{\exp(-w'_{i*})\, \exp w'_{ij}}{\exp(-w'_{i*}) \sum_k \exp w'_{ik}} .$$
 #
-# Now no exponential is larger than 1, and nothing overflows.
+# </details>
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 3 · `row_softmax`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 2 · `row_softmax`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # Write softmax over the last axis with `exp` and `sum`. It must be right for scores between −10,000 and 10,000, even
 # if one row of a tensor is near 10,000 and another near −10,000. Do not call PyTorch's `softmax`, `log_softmax` or
@@ -374,13 +281,13 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The cell in row i and column j belongs to output i and input j. The scores are symmetric, since
-# $x_i \cdot x_j = x_j \cdot x_i$. The weights are not, because each row was divided by its own sum.
+# **How to read it.** The cell in row i and column j belongs to output i and input j. Scores are symmetric, since
+# $x_i \cdot x_j = x_j \cdot x_i$. Weights are not, because each row was divided by its own sum.
 #
 # </div>
 #
-# **Every word gives its own vector the largest weight.** Some words of similar company get much of the rest: *loop*
-# gives most of it to *terminates*.
+# **Every word gives its own vector the largest weight.** Of the rest, *loop* gives most to *terminates*. What if all
+# vectors were longer?
 
 # %% [markdown]
 # <div class="card">
@@ -414,7 +321,7 @@ check.prediction("ten_times", ten_times)
 # %% [markdown]
 # ## Each output is an average of all inputs
 #
-# The diagram shows how one output is computed, here $y_2$, the third of four:
+# The diagram computes one of four outputs, $y_2$:
 
 # %%
 plots.diagrams.one_output_row()
@@ -422,8 +329,8 @@ plots.diagrams.one_output_row()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** From top to bottom: the inputs; the dot product of each input with $x_2$; the softmax of these
-# four numbers, which gives the weights; and $y_2$, the weighted sum of the inputs. Weights and output are rounded.
+# **How to read it.** From top to bottom: the inputs; the dot product of each with $x_2$; the softmax of these four
+# numbers, which gives the weights; and $y_2$, the weighted sum of the inputs. Weights and output are rounded.
 #
 # </div>
 #
@@ -465,11 +372,9 @@ plots.number_grids(
 #
 # **How to read it.** Each row belongs to a word: its vector x, scores w′, weights w and output y. Two different
 # numbers are missing, each from two cells. For the upper one of y, take the dot product of the first row of w and
-# the second column of x.
+# the second column of x. The next cell prints both.
 #
 # </div>
-#
-# The next cell prints both and compares the table with the loops.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 print(f"w′ of loop and ends: {X_raw[1, 2]:.0f}")
@@ -480,15 +385,15 @@ print("as the loops compute it:",
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 4 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
+# **Exercise 3 · `self_attention`** &nbsp; ★☆☆ · 5 minutes · 3 points
 #
 # Compute what `self_attention_in_loops` computes, but without loops: handle all sentences and all positions at once
 # with tensor operations. You may use any function of PyTorch, such as `torch.softmax`. Do not call your own
-# functions, so that a mistake in exercise 2 or 3 does not carry over.
+# functions, so that a mistake in exercise 1 or 2 does not carry over.
 #
 # <details><summary>Hint 1: one loop at a time</summary>
 #
-# Exercise 2 computes `raw` for all positions at once. The last loop multiplies `weights` by `x` and sums over j. The
+# Exercise 1 computes `raw` for all positions at once. The last loop multiplies `weights` by `x` and sums over j. The
 # index j runs along one axis of `weights` and one of `x`: which ones? The axes that remain are those of the output.
 #
 # </details>
@@ -530,12 +435,12 @@ print("fast and slow agree to within 0.00001:", apart < 1e-5)
 # $$y \;=\; \operatorname{softmax}\!\big(x x^\top\big)\, x .$$
 
 # %% [markdown]
-# ## The other words move *apple*, and a large weight keeps it *apple*
+# ## What do dot products add?
 #
-# Would *apple* have moved without dot products? Run the sixteen phrases again. Beside your function, take the word
-# alone (no attention), equal weights, and half of the weight on *apple* with the rest shared equally.
+# Would *apple* have moved without dot products? Run the sixteen phrases again with the word alone (no attention), equal
+# weights, half of the weight on *apple* and the rest shared equally, and your function. Which will be right for all?
 
-# %%
+# %% tags=["hide-input"]
 everything = vectors_of(all_words()).to(device())    # (n, e)
 ends = ends.to(device())
 names = "no attention", "equal weights", "half on apple", "self-attention"
@@ -565,38 +470,40 @@ for name, (side, itself) in zip(names, counts.tolist()):
 #
 # **Averaging moves *apple*; a large weight on itself keeps it *apple*.** Without attention, one vector is right for
 # half of the phrases. Equal weights are right for all, but lose the word in fifteen. Half of the weight on *apple* does
-# as well as self-attention, which gives it more than half. How much that is follows from the length of the vectors,
-# as `ten_times` has shown.
+# as well as self-attention. That gives it more than half; how much depends on the vectors' length, as `ten_times` has
+# shown.
 #
 # Among the other words, dot products hardly choose here: in the first figure each gets nearly the same. In the heat map
-# above (other vectors, and longer ones) they do: of the weight that *loop* does not keep, *terminates* gets two thirds.
-# (Of a dozen words that we tried, *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has
-# *set*.)
+# above, with other and longer vectors, they do: *terminates* gets two thirds of what *loop* does not keep. (Of a dozen
+# words that we tried, *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has *set*.)
 
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
 #
-# A similar word need not be the one that helps. Lessons 1 to 7 all draw the same sentence, *the boat could not
-# reach the bank because it was too muddy*: which word looks at which? (A word *looks at* those that it gives weight.)
+# Do the words that dot products choose also help? Lessons 1 to 7 all draw the sentence *the boat could not reach the
+# bank because it was too muddy*: which word looks at which? (A word *looks at* those that it gives weight.)
 
 # %% mystnb={"image": {"alt": "Heat map of twelve words, the boat could not reach the bank because it was too muddy, against themselves. The diagonal is darkest, near 0.4. The two words the give each other as much weight as themselves, and it and was give them some. All other cells are nearly white."}}
 from helpers.data import sentence as shared
 
 x_shared = shared.word_vectors().unsqueeze(0).to(device())    # (1, t, e)
-plots.sentence_map(row_softmax(raw_weights(x_shared))[0], shared.WORDS,
-                   "Each word looks at itself first")
+weights = row_softmax(raw_weights(x_shared))[0]               # (t, t)
+plots.sentence_map(weights, shared.WORDS, "Each word looks at itself first")
 plt.show()
+for word, other in (("it", "bank"), ("bank", "muddy"), ("bank", "because")):
+    weight = weights[shared.WORDS.index(word), shared.WORDS.index(other)]
+    print(f"{word} gives {other} {weight:.3f}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each row holds one word's weights, computed by your functions from MiniLM's vectors. These
-# have length 1.5, and know nothing of positions.
+# **How to read it.** Each row holds one word's weights, computed by your functions. The vectors are MiniLM's again, as
+# for *apple*; those of *loop* were made from the manual.
 #
 # </div>
 #
 # **In this sentence a large weight marks a similar word, not one that helps.** *The*, *it* and *was* give some
-# weight to each other. But *it* hardly looks at *bank*. And *bank* gives *muddy*, the word that says what kind of
+# weight to each other, but *it* hardly any to *bank*. And *bank* gives *muddy*, the word that says what kind of
 # bank it is, as little as *because*.
 
 # %% [markdown]
@@ -639,18 +546,17 @@ check.prediction("shuffled_words", shuffled_words)
 
 # %% [markdown]
 # **To self-attention, a sentence is a set, not a sequence.** (A word that occurs twice counts twice.) The formula
-# $\operatorname{softmax}(x x^\top)\,x$ does not mention positions, so permuting the inputs permutes the outputs in
-# the same way:
+# does not mention positions, so permuting the inputs permutes the outputs in the same way:
 #
 # $$\operatorname{attention}(x[\pi]) \;=\; \operatorname{attention}(x)[\pi] \qquad\text{for every order } \pi .$$
 #
-# This property is called [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). Each word
-# gets the same output in *dog bites man* as in *man bites dog*. Now turn the equation into a measurement.
+# This is [**permutation equivariance**](../../site/glossary.md#permutation-equivariance). Each word gets the same
+# output in *dog bites man* as in *man bites dog*. Now turn the equation into a measurement.
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 5 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
+# **Exercise 4 · `equivariance_gap`** &nbsp; ★★☆ · 10 minutes · 4 points
 #
 # You are given a function from (b, t, e) to (b, t, e), an input x and a permutation `order` of its **positions**.
 # Compute the output in two ways: *permute, then attend* and *attend, then permute*. Return the largest absolute
@@ -723,28 +629,28 @@ plt.show()
 show_player("average")
 
 # %% [markdown]
-# The function of exercise 6 should compute the outputs of exercise 4 and return the weights as well. As given, it
-# runs: no error, the right shapes, gradients. But some of its outputs are **outside** the hull.
+# Here is a function, written in a hurry, that should compute the same outputs. It runs, and raises no error. But some
+# of its outputs are **outside** the hull.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The eight points and their convex hull again, with other outputs. Two outputs are clearly outside the hull, one of them far away, and a third is just outside its upper edge."}}
 as_given = torch.softmax(points @ points.transpose(1, 2), dim=1) @ points
 plots.hull_picture(points[0], as_given[0])
-plt.gca().set_title("As given: outputs outside the hull")
+plt.gca().set_title("The hurried function: outputs outside the hull")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The same inputs; the outputs are those of the function as given.
+# **How to read it.** The inputs are those of the figure before.
 #
 # </div>
 
 # %% [markdown]
 # <div class="card">
 #
-# **Exercise 6 · `hurried_attention`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
+# **Exercise 5 · `hurried_attention`** &nbsp; fix · ★★☆ · 7 minutes · 3 points
 #
-# Fix this function. `y` must equal the output of exercise 4. `weights`, of shape (b, t, t), must hold the weights
+# Fix this function. `y` must equal the output of exercise 3. `weights`, of shape (b, t, t), must hold the weights
 # that produced it: row i for output i. Gradients must flow back from both. Find the cause before you change a line:
 # some changes bring the outputs back into the hull but give wrong numbers.
 #
@@ -800,10 +706,12 @@ check(hurried_attention)
 # ## Your model so far
 #
 # From here to lesson 9, one small language model grows out of your functions. It reads 32 bytes of Python's reference
-# manual, and each position predicts the next byte. Your two functions mix the bytes' learned vectors. **Two parts come
-# in a closed box, which lessons 5 and 6 open: each position sees only the bytes up to its own, and knows where they
-# are.** The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the mean of $-\log_2 p$ over held-out
-# bytes, where $p$ is the probability of the byte that came. Lower is better.
+# manual, and each position predicts the next byte. `raw_weights` and `row_softmax` weight the average of the bytes'
+# vectors, which are learned. **Two parts come in a closed box, which lessons 5 and 6 open: each position sees only the
+# bytes up to its own, and knows where they are.**
+#
+# The score is in [bits per byte](../../site/glossary.md#bits-per-byte): the mean of $-\log_2 p$ over held-out bytes,
+# where $p$ is the probability of the byte that came. Lower is better.
 
 # %% mystnb={"image": {"alt": "A scoreboard of two models over a horizontal axis of bits per byte. The plain average is just left of the dashed line of order 0, near 4.5. Bare self-attention is on the line of order 1, near 3.5. The lines of gzip and xz are far to the left, near 2.5 and 2."}}
 from helpers.data.recorded import recorded
@@ -827,9 +735,101 @@ print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):
 # </div>
 #
 # **Your model scores no better than the same model without self-attention**, or than a table of which byte follows
-# which. So the mistake of exercise 6 has little to spoil: with it, one model trained to 3.58 bits per byte, against
-# 3.53 ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. That 3.58 is
-# worse than no attention, one sees only if that model was trained, too.
+# which. So the mistake of exercise 5 has little to spoil: with it, one model trained to 3.58 bits per byte, against
+# 3.53 ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. But 3.58, a
+# little worse than the table of pairs, looks like a weak model, not like a mistake.
+
+# %% [markdown]
+# ## Optional: where vectors come from
+#
+# Nothing else needs this section; the points of its exercise count like all others.
+#
+# Describing every film by hand takes too long. But viewers rate films, and a rating says how large a dot product
+# should be. So start with random vectors, and let gradient descent bring their dot products close to the ratings.
+#
+# Let $U$, of shape (users, 2), hold the viewers' vectors, and $F$, of shape (films, 2), the films'. Then $U F^\top$
+# holds all predicted ratings. Only some ratings $R_{uf}$ are known (*seen*), and the loss is a mean over those:
+#
+# $$L \;=\; \frac{1}{|\text{seen}|} \sum_{(u,f)\,\in\,\text{seen}} \big(u \cdot f - R_{uf}\big)^2 .$$
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `masked_squared_error`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Return the mean squared difference between the predicted ratings and the known ones, **over the seen entries only**.
+# A seen rating may be 0, and an unseen entry may hold any finite number. A viewer or a film may have no ratings. At
+# least one entry is seen.
+#
+# <details><summary>Hint 1: what to compute first</summary>
+#
+# One matrix product gives all predictions. Compute them all, then keep the seen entries. A tensor of booleans can be
+# an index, or a factor in which False counts as 0. If you multiply by the mask, do so before you square: the square
+# of a huge number overflows to ∞, and ∞ · 0 is NaN (*not a number*).
+#
+# </details>
+# <details><summary>Hint 2: four errors, with numbers</summary>
+#
+# Let the errors be 1, 2, 3 and 4, and let only the first and the last be seen. The answer is $(1 + 16)/2 = 8.5$. If
+# you get 7.5, you used all four errors. If you get 4.25, you used the right two but divided by four.
+#
+# </details>
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "masked_squared_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def masked_squared_error(users, films, ratings, seen):
+    """The mean squared error over the seen ratings.
+
+    users: (users, features). films: (films, features).
+    ratings: (users, films), R. seen: (users, films), booleans.
+    Returns a tensor of shape (): the mean of (u·f − R)² over the entries where seen is True.
+    """
+    ### BEGIN SOLUTION
+    errors = users @ films.T - ratings    # (users, films)
+    return (errors[seen] ** 2).mean()
+    ### END SOLUTION
+
+# %% nbgrader={"grade": true, "grade_id": "check_masked_squared_error", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
+check(masked_squared_error)
+
+# %% [markdown]
+# Now train with this loss. The ratings are made up: dot products of vectors with two features, plus noise, rounded to
+# the nearest half. Can the learned vectors predict the ratings that are left out?
+
+# %%
+known = film_ratings()
+ratings, seen = known.ratings.to(device()), known.seen.to(device())
+
+generator = torch.Generator().manual_seed(0)
+starts = [0.1 * torch.randn(count, 2, generator=generator) for count in ratings.shape]
+users, films = (start.to(device()).requires_grad_() for start in starts)
+optimiser = torch.optim.Adam([users, films], lr=0.02)
+losses = []
+for step in range(300):
+    loss = masked_squared_error(users, films, ratings, seen)
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    losses.append(loss.item())
+
+print(f"mean squared error: {losses[0]:.2f} at the start, {losses[-1]:.2f} at the end")
+complete = film_ratings(seen=1).ratings.to(device())    # made up, so all are known
+unseen = masked_squared_error(users, films, complete, ~seen)
+all_zero = masked_squared_error(0 * users, films, complete, ~seen)
+print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all_zero:.2f})")
+
+# %% [markdown]
+# **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for always
+# predicting 0. (They also [recover both features](../../site/further.md#lesson-1).)
+#
+# This is **matrix factorisation**: give every object a vector, let dot products be the scores, and learn the vectors
+# from known scores.
+#
+# For words, a table of neighbours takes the place of the ratings: how much more often two words occur near each other
+# in the manual than chance would predict (as a logarithm, and never below 0: *positive pointwise mutual information*).
+# Each word gets two vectors, as if it were a viewer and a film; the dot product of a first and a second approximates an
+# entry. We kept the first ones: words with similar rows have similar first vectors. In lesson 2 both kinds return: one
+# vector asks, another is asked.
 
 # %% [markdown]
 # ## What you can do now
@@ -837,15 +837,14 @@ print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):
 # **How can *apple* get a vector that fits its sentence, and what do dot products add?** By averaging. Dot products
 # decide how much of itself *apple* keeps; among the other words of these phrases they hardly choose.
 #
-# - **Self-attention let the phrase in and kept the word.** All sixteen outputs were on the side of their phrase and
-#   nearest to *apple*. Half of the weight on *apple*, the rest shared equally, did the same.
+# - **Self-attention let the phrase in and kept the word**, in all sixteen phrases of *apple*, the clearest word that we
+#   tried. Half of the weight on *apple*, the rest shared equally, did the same.
 # - **Dot products choose similar words, which need not be the ones that help.** *Loop* chose *terminates*, but *it*
 #   hardly looked at *bank*. In lesson 2 each word gets a separate vector that says what it looks for.
-# - **Order does not count, and there are no parameters.** Shuffled words got the same outputs, up to rounding;
-#   [lesson 6](../06_positions/06_positions.ipynb) adds positions. Training can only change the vectors that
-#   self-attention gets.
-# - **A picture showed that the code was wrong**, where no error did, and the score hardly: some outputs were outside
-#   the hull of the inputs. Outside means wrong; inside does not mean right.
+# - **Order does not count, and there are no parameters.** [Lesson 6](../06_positions/06_positions.ipynb) adds
+#   positions.
+# - **A picture showed that the code was wrong** where no error did. Outside the hull means wrong; inside does not mean
+#   right.
 #
 # **Two questions to think about**
 #
@@ -869,8 +868,8 @@ print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):
 # **Further reading**
 #
 # - **[Peter Bloem, *Transformers from scratch*, 2019](https://peterbloem.nl/blog/transformers)**: lessons 1 to 4 and
-#   7 follow its order. The film recommender, the plain dot product before any learned matrices, and the view of
-#   self-attention as an operation on sets come from there.
+#   7 follow its order. The film recommender, the plain dot product before any learned matrices, and self-attention as
+#   an operation on sets come from there.
 # - [Koren, Bell and Volinsky, *Matrix factorization techniques for recommender systems*,
 #   2009](https://doi.org/10.1109/MC.2009.263): figure 3 shows vectors learned from real ratings.
 # - [Levy and Goldberg, *Neural word embedding as implicit matrix factorization*,

@@ -27,68 +27,6 @@ from helpers.exercises.spec import (
     values,
 )
 
-# -------------------------------------------------------------------------------------- masked_squared_error
-
-
-def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Factors of 4 users and 6 films, ratings (4, 6), and which of them are known.
-
-    Some ratings are exactly 0, of the known as of the unknown. Everybody has rated something, and not all as many
-    films: the mean of the viewers' means is another number.
-    """
-    seen = draw.mask(0.45, 4, 6)
-    seen[:, 0] = True  # every user has rated something
-    seen[0, 1:] = False
-    seen[1, 1:5] = True
-    seen[2, 2] = seen[3, 5] = False  # never all
-    users, films, table = draw.normal(4, 3), draw.normal(6, 3), draw.normal(4, 6, mean=0.5, std=2.0)
-    table[1, 2] = table[2, 2] = 0.0  # one rating that is known, and one that is not
-    return users, films, table, seen
-
-
-FEW_RATINGS = {
-    # the rating is far from the prediction
-    "with one user, one film and one feature": case(
-        normal(1, 1), normal(1, 1), lambda draw: draw.uniform(20, 40, 1, 1), bools([[1]])
-    ),
-    "with a single film": case(normal(4, 2), normal(1, 2), normal(4, 1, std=2.0), bools([[1], [0], [1], [1]])),
-    # the second of three users has rated nothing, and the last of four films has no rating
-    "with a user and a film without any rating": case(
-        normal(3, 2), normal(4, 2), normal(3, 4, std=2.0), bools([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
-    ),
-}
-
-
-def huge_where_unseen(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same, with two unseen entries of ±1e30, which a square takes beyond what 32 bits hold."""
-    users, films, table, seen = ratings(draw)
-    table[2, 2], table[3, 5] = 1e30, -1e30
-    return users, films, table, seen
-
-
-def many_ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Nine users or more, some thirty films, and ratings of which some are large."""
-    users, films, features = draw.number(9, 13), draw.number(24, 41), draw.number(5, 9)
-    table = draw.heavy(users, films)
-    return draw.heavy(users, features), draw.heavy(films, features), table, draw.mask(0.45, users, films)
-
-
-masked_squared_error = exercise(
-    "masked_squared_error",
-    stars=2,
-    minutes=8,
-    given=ratings,
-    also=FEW_RATINGS,
-    larger=many_ratings,
-    aspects=(
-        values(1.5, accepts="number"),
-        values(0.5, given=huge_where_unseen, name="huge numbers where nothing was seen", accepts="number"),
-        gradient(1, also=FEW_RATINGS),
-        input_left_alone(0.5),
-        any_device(0.5),
-    ),
-)
-
 # ------------------------------------------------------------------------------------------------ raw_weights
 
 SENTENCES = case(normal(2, 5, 3))  # two of 5 vectors, 3 wide: no two sizes are alike, so a mixed-up axis shows
@@ -316,9 +254,71 @@ hurried_attention = exercise(
     ),
 )
 
+# -------------------------------------------------------------------------------------- masked_squared_error
+
+
+def ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Factors of 4 users and 6 films, ratings (4, 6), and which of them are known.
+
+    Some ratings are exactly 0, of the known as of the unknown. Everybody has rated something, and not all as many
+    films: the mean of the viewers' means is another number.
+    """
+    seen = draw.mask(0.45, 4, 6)
+    seen[:, 0] = True  # every user has rated something
+    seen[0, 1:] = False
+    seen[1, 1:5] = True
+    seen[2, 2] = seen[3, 5] = False  # never all
+    users, films, table = draw.normal(4, 3), draw.normal(6, 3), draw.normal(4, 6, mean=0.5, std=2.0)
+    table[1, 2] = table[2, 2] = 0.0  # one rating that is known, and one that is not
+    return users, films, table, seen
+
+
+FEW_RATINGS = {
+    # the rating is far from the prediction
+    "with one user, one film and one feature": case(
+        normal(1, 1), normal(1, 1), lambda draw: draw.uniform(20, 40, 1, 1), bools([[1]])
+    ),
+    "with a single film": case(normal(4, 2), normal(1, 2), normal(4, 1, std=2.0), bools([[1], [0], [1], [1]])),
+    # the second of three users has rated nothing, and the last of four films has no rating
+    "with a user and a film without any rating": case(
+        normal(3, 2), normal(4, 2), normal(3, 4, std=2.0), bools([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]])
+    ),
+}
+
+
+def huge_where_unseen(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same, with two unseen entries of ±1e30, which a square takes beyond what 32 bits hold."""
+    users, films, table, seen = ratings(draw)
+    table[2, 2], table[3, 5] = 1e30, -1e30
+    return users, films, table, seen
+
+
+def many_ratings(draw: Draw) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Nine users or more, some thirty films, and ratings of which some are large."""
+    users, films, features = draw.number(9, 13), draw.number(24, 41), draw.number(5, 9)
+    table = draw.heavy(users, films)
+    return draw.heavy(users, features), draw.heavy(films, features), table, draw.mask(0.45, users, films)
+
+
+masked_squared_error = exercise(
+    "masked_squared_error",
+    stars=2,
+    minutes=8,
+    given=ratings,
+    also=FEW_RATINGS,
+    larger=many_ratings,
+    aspects=(
+        values(1.5, accepts="number"),
+        values(0.5, given=huge_where_unseen, name="huge numbers where nothing was seen", accepts="number"),
+        gradient(1, also=FEW_RATINGS),
+        input_left_alone(0.5),
+        any_device(0.5),
+    ),
+)
+
 LESSON = Lesson(
     "01_dot_product_attention",
     "Dot-product attention",
-    (masked_squared_error, raw_weights, row_softmax, self_attention, equivariance_gap, hurried_attention),
+    (raw_weights, row_softmax, self_attention, equivariance_gap, hurried_attention, masked_squared_error),
     predictions_of("01_dot_product_attention"),
 )

@@ -9,7 +9,7 @@
 #
 # [Lesson 1](../01_dot_product_attention/01_dot_product_attention.ipynb) mentions four things that it does not show: the
 # features found by the ratings, the word *set*, the choice of *apple*, and the score of a wrong softmax. The first and
-# the last give exercises 1 and 6 away.
+# the last give exercises 6 and 5 away.
 
 # %%
 import matplotlib.pyplot as plt
@@ -141,10 +141,10 @@ for phrase in phrases:
 # they come, fifteen of the sixteen phrases are told apart.
 
 # %% [markdown]
-# ## A softmax over the wrong axis trains, and its score gives no warning
+# ## A softmax over the wrong axis trains, and its score hardly shows it
 #
-# The function of exercise 6 as it is given has its softmax over the columns. In the small language model of the lesson
-# it costs only 0.05 bits per byte. Without a right version beside it, nothing in such a score says that there is a bug.
+# The function of exercise 5 as it is given has its softmax over the columns. In the small language model of the lesson
+# it costs only 0.05 bits per byte. Read alone, that looks like a weak model, not like a bug.
 
 
 # %%

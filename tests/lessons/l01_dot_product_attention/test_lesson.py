@@ -195,7 +195,10 @@ def test_the_phrase_decides_and_apple_remains_apple(printed_text):
     for phrase in [phrase for phrases in PHRASES.values() for phrase in phrases]:
         x = vectors_of(phrase.split())
         place = phrase.split().index("apple")
-        assert torch.softmax(x @ x[place], dim=0)[place] > 0.5, "more than half of the weight stays"
+        weights = torch.softmax(x @ x[place], dim=0)
+        assert weights[place] > 0.5, "more than half of the weight stays"
+        after = (vectors_of(["fruit", "microsoft"]) @ (weights @ x)).tolist()
+        assert all(now < once for now, once in zip(after, before, strict=True)), "both similarities fall"
 
 
 def test_what_the_text_says_of_the_sentence_of_the_course_is_so():
