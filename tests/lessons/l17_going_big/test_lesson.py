@@ -74,11 +74,10 @@ def test_at_gpt2s_size_the_bars_add_up_to_what_is_said_of_them():
     made = nbformat.read(SOURCE.notebook, as_version=4).cells
     texts = ["".join(output.get("text", "") for output in cell.get("outputs", [])) for cell in made]
     found = [numbers(line)[-3:] for text in texts for line in text.splitlines() if "of which state" in line]
-    totals = [7.0, 4.6, 4.3, 2.7, 2.3, 1.6]
+    totals = [7.0, 9.5, 4.6, 4.3, 2.7, 2.3, 1.6]
     assert [total for total, _, _ in found] == totals
     assert all(state + activations == pytest.approx(total, abs=0.06) for total, state, activations in found)
-    matrices = 4 * 12 * 4 * 12 * 1024**2 / 1e9
-    assert round(found[0][1] + found[0][2] + matrices, 1) == 9.5 and 0.45 < matrices / found[0][2] < 0.5
+    assert 0.45 < 4 * 12 * 4 * 12 * 1024**2 / 1e9 / found[0][2] < 0.5
 
 
 def test_workers_agree_with_one():
@@ -89,19 +88,9 @@ def test_bfloat16_keeps_more_than_half():
     assert 0.5 < rows()["bfloat16"][1] / rows()["fused attention"][1] < 0.9
 
 
-def test_a_block_keeps_twelve_vectors_a_token():
-    kept = numbers(printed(SOURCE, "def kept_between"))[0]
-    assert round(kept * 1e6 / (4 * 4 * 512 * 128 * 4)) == 12
-
-
 def test_bfloat16_stands_still():
     lines = printed(SOURCE, "1 + 1000 · 0.001").splitlines()
     assert "= 2.000" in lines[0] and "= 1.000" in lines[1]
-
-
-def test_checkpoints_keep_four_megabytes_between_the_passes():
-    everything, again = numbers(printed(SOURCE, "def kept_between"))
-    assert round(everything, -1) == 50 and round(again) == 4
 
 
 def test_the_parabola_finds_the_laws_best_size_and_the_budget_is_divided_evenly():
@@ -110,6 +99,7 @@ def test_the_parabola_finds_the_laws_best_size_and_the_budget_is_divided_evenly(
     parabola, law, ratio = (np.array([row[column] for row in found]) for column in (-3, -2, -1))
     assert len(found) == 3 and abs(parabola / law - 1).max() < 0.05
     assert ratio.min() > 20 and ratio.max() < 26
+    assert round(math.sqrt(3e21 / 120) / 1e9, 1) == 5.0 and abs(found[2][-3] - 5) < 0.2
 
 
 def test_narrow_grids_are_noisy_and_wide_ones_too_low():
