@@ -12,8 +12,8 @@
 # A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
 # training may not fit in memory. **What fills the memory of a training step, and which trick takes away which part of
 # it?** This lesson counts the bytes of a step of GPT-2 and takes away one part after another. A small model shows what
-# each trick saves, and what it costs in seconds. When everything fits, operations are the limit: the last section asks
-# how large a model a budget of them buys.
+# each trick saves, and what it costs in seconds. When everything fits, operations are the limit: how large a model does
+# a budget of them buy?
 #
 # | | |
 # |---|---|
@@ -22,8 +22,8 @@
 # | **It takes** | about 115 minutes: eight exercises, 36.5 points, and two predictions |
 # | **It computes** | for a few seconds in each cell that adds a row |
 #
-# Letters are those of [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d
-# width of a head, n size of the vocabulary, and N parameters. 1 MB is a million bytes.
+# Letters, as in [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads of width
+# d, n size of the vocabulary, N parameters. 1 MB is a million bytes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -123,7 +123,7 @@ print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 # temporary tensors, such as the gradient of the logits, come on top.
 #
 # From here on each trick is measured in this model and counted at GPT-2's size. Seconds are the fastest of up to eight
-# steps on one core, in one run; on a GPU the ratios differ. The largest part comes first.
+# steps on one core, in one run; a second run changed some ratios by a fifth, and on a GPU they differ more.
 
 # %% [markdown]
 # ## The softmax can be added up tile by tile
@@ -164,11 +164,15 @@ plots.diagrams.tiles_arriving()
 #
 # **Exercise 1 · `merge`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key
-# yet: m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may
-# overflow or be NaN. In rows where at least one part has seen a key, this holds for gradients too.
-# Do not call `finished_merge`.
+# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key yet:
+# m = −∞, ℓ = 0 and o = 0. Nothing may overflow or be NaN.
 #
+# <details><summary>What must hold</summary>
+#
+# Scores may be of any size. If both parts have seen no key, so has the result. In rows where at least one has seen a
+# key, gradients may not be NaN either. Do not call `finished_merge`.
+#
+# </details>
 # <details><summary>Hint 1: shapes</summary>
 #
 # m and ℓ are (...,), o is (..., d): a factor for o needs one more axis.
@@ -207,14 +211,17 @@ check(merge)
 #
 # **Exercise 2 · `tiled_attention`** &nbsp; ★★★ · 11 minutes · 6 points
 #
-# Attention over tiles of keys, with `finished_merge`. The first result equals softmax attention for every size of tile
-# and scores of any size. If `causal`, query i sees the keys up to i + (s − t), and s ≥ t; otherwise every query sees
-# every key, for any s. The second result is the **log-sum-exp** of each query's scores, the logarithm of the sum of
-# e^score over the keys that it sees.
+# Attention over tiles of keys, with `finished_merge`. The first result equals softmax attention. The second is the
+# **log-sum-exp** of each query's scores, the logarithm of the sum of e^score over the keys that it sees. Make no tensor
+# with t·s entries, not even a mask.
 #
-# Use tensors, none with t·s entries, not even a mask. Work on a whole tile at once. Do not call
+# <details><summary>What must hold</summary>
+#
+# If `causal`, query i sees the keys up to i + (s − t), and s ≥ t; otherwise every query sees every key, for any s.
+# Tiles and scores may be of any size. Use tensors, and work on a whole tile at once. Do not call
 # `F.scaled_dot_product_attention` or `flex_attention`.
 #
+# </details>
 # <details><summary>Hint 1: one tile</summary>
 #
 # Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge
@@ -298,9 +305,9 @@ check.prediction("tiles_keep", tiles_keep)
 # **Tiles alone doubled the activations.** Autograd keeps each tile twice, the masked scores and the powers of e made
 # from them, and what `merge` needs besides.
 #
-# So the backward pass has to do without stored tiles. It gets q, k, v, the output $y$, its gradient $\mathrm{d}y$, and
-# one number per query, the log-sum-exp $\lambda_i$. With these, any tile of attention weights can be computed
-# **again**:
+# So store no tiles, and compute them again. The backward pass gets q, k, v, the output $y$, its gradient $\mathrm{d}y$,
+# and one number per query, the log-sum-exp $\lambda_i = m_i + \ln \ell_i$. Subtracting it takes away the maximum and
+# divides by the sum:
 #
 # $$w_{ij} = e^{S_{ij} - \lambda_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
@@ -314,7 +321,7 @@ check.prediction("tiles_keep", tiles_keep)
 # $$\mathrm{d}S_{ij} = w_{ij}\, (\mathrm{d}w_{ij} - r_i), \qquad
 # r_i = \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot y_i .$$
 #
-# $r_i$ is a sum over all keys, but as a dot product of two vectors it needs no row of attention weights.
+# $r_i$ sums over all keys, yet it is one dot product of two vectors that we have: no row of weights is needed.
 #
 # <details><summary>Where these two formulas come from</summary>
 #
@@ -338,13 +345,16 @@ check.prediction("tiles_keep", tiles_keep)
 #
 # **Exercise 3 · `tiled_backward`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Return the gradients of q, k and v, a tile of keys at a time. `slope` is the gradient of the output; `causal` is that
-# of exercise 2, with any t and s. The results have the type of the inputs, also in 64 bits and with scores of any size.
-# The inputs stay unchanged.
+# Return the gradients of q, k and v: for each tile of keys compute the weights again, and apply the formulas. Do not
+# use autograd.
 #
-# Write the formulas: do not use autograd. As in exercise 2, work on a whole tile at once, and make no tensor with t·s
-# entries.
+# <details><summary>What must hold</summary>
 #
+# `slope` is the gradient of the output; `causal` is that of exercise 2, with any t and s. The results have the type of
+# the inputs, also in 64 bits and with scores of any size. The inputs stay unchanged. As in exercise 2, work on a whole
+# tile at once, and make no tensor with t·s entries.
+#
+# </details>
 # <details><summary>Hint 1: which sums are over tiles</summary>
 #
 # Which of the three gradients does one tile of keys settle, and to which does every tile add? $S_{ij}$ is a product
@@ -411,10 +421,9 @@ table.measure("tiles, recomputed", step, model, optimiser)
 
 # %% [markdown]
 # **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
-# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)** without
-# its kernel, which keeps each tile in the small fast memory of a GPU ([Measured
-# further](../../site/further.md#lesson-17)). PyTorch's `scaled_dot_product_attention` chooses such a kernel unless told
-# otherwise:
+# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**; its
+# kernel also keeps each tile in a GPU's small fast memory ([Measured further](../../site/further.md#lesson-17)).
+# PyTorch's `scaled_dot_product_attention` chooses such a kernel unless told otherwise:
 
 # %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
 model.use_attention(None)
@@ -434,9 +443,9 @@ bars.draw("Recomputed tiles take away all attention weights")
 #
 # </div>
 #
-# **The largest part of the bar is gone.** With the kernel the step takes about half as long as with your class and
-# keeps hardly more, so the model uses it from here on. Most of the activations that are left are vectors, at 4 bytes a
-# number. Are 2 bytes enough?
+# **The largest part of the bar is gone.** With the kernel the step takes about half as long as with your class, so the
+# model uses it from here on. The 4 MB more are copies of the mask, which a kernel told `is_causal` does without; the
+# bar leaves them out. Most of the activations that are left are vectors, at 4 bytes a number. Are 2 bytes enough?
 
 # %% [markdown]
 # ## bfloat16 takes away a third of the vectors
@@ -488,9 +497,10 @@ gpt2["copies of weights"] = 2 * N
 bars.add("bfloat16", gpt2)
 
 # %% [markdown]
-# **The activations do not shrink to half, and the state does not shrink at all.** The inputs of the norms and the
-# log-probabilities stay in 32 bits, the input of queries, keys and values is converted and kept three times, and
-# autocast keeps 16-bit copies of the weights. How much time is saved depends on the processor.
+# **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities and two vectors
+# of each block, the inputs of the norms, stay in 32 bits. The other ten are in 16 bits and become twelve: the input of
+# queries, keys and values, here three layers, is kept three times. And autocast keeps 16-bit copies of the weights. How
+# much time is saved depends on the processor.
 #
 # Nearly half of what GPT-2's step needs still grows with the number of texts. Must all four be in memory at once?
 
@@ -513,10 +523,14 @@ bars.add("bfloat16", gpt2)
 # **Exercise 4 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
 #
 # Fix the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
-# mean over all targets that are not `pad`. Rows differ in padding, and a part may be nothing but padding: you may skip
-# it. What was in `.grad` before is cleared. The backward pass of each part runs before the model gets the next. `ids`
-# and `targets` stay unchanged.
+# mean over all targets that are not `pad`.
 #
+# <details><summary>What must hold</summary>
+#
+# Rows differ in padding, and a part may be nothing but padding: you may skip it. What was in `.grad` before is cleared.
+# The backward pass of each part runs before the model gets the next. `ids` and `targets` stay unchanged.
+#
+# </details>
 # <details><summary>Hint 1: how much one target counts</summary>
 #
 # How much does a target count in this code if it is the only one in its part? And if it is one of a hundred?
@@ -570,8 +584,10 @@ for kind in ("vectors", "log-probabilities"):
 bars.add("four parts", gpt2)
 
 # %% [markdown]
-# **Vectors and log-probabilities fall to a quarter**, and the step takes hardly longer. Now one text is left, and its
-# vectors are the largest part of the activations. Must they be kept?
+# **Vectors and log-probabilities fall to a quarter.** The copies of the weights and of the mask stay, so the row falls
+# only to 0.32 ×. From now on the sum is a peak: the first part's gradients are there while the next part runs.
+#
+# Now one text is left, and its vectors are the largest part of the activations. Must they be kept?
 
 # %% [markdown]
 # ## A checkpoint keeps one vector of twelve and runs the block twice
@@ -580,21 +596,26 @@ bars.add("four parts", gpt2)
 # computes each block again, uses it, and frees it ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)).
 #
 # Your `Checkpoint` is a class like `Tiles`, for a whole block. The parameters are arguments of `forward` too, so that
-# autograd knows about them. Both runs must compute the same, although [dropout](../../site/glossary.md#dropout) draws
-# random numbers.
+# autograd knows about them. [Dropout](../../site/glossary.md#dropout) draws random numbers, so the second run must
+# start from the same random state. ([One project](https://github.com/allenai/OLMo-core/pull/828) that did not measured
+# a loss of 2.49 instead of 2.19.)
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
-# Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
-# gradient, and when the block is used twice. The forward pass keeps only x, besides the block and its parameters; the
-# backward pass runs the block again, returns all gradients and leaves `.grad` alone. After each pass the random numbers
-# continue as if the block had run once.
+# Write both passes of `Checkpoint`. The forward pass keeps only x, besides the block and its parameters. The backward
+# pass runs the block again and returns all gradients. Output and gradients are those of `block(x)`, also with dropout.
+# `checkpointed` is given.
 #
-# `checkpointed` is given. Do not use `torch.utils.checkpoint` here.
+# <details><summary>What must hold</summary>
 #
+# All this holds when x needs no gradient, too, and when the block is used twice. The backward pass leaves `.grad`
+# alone. After each pass the random numbers continue as if the block had run once. Do not use `torch.utils.checkpoint`
+# here.
+#
+# </details>
 # <details><summary>The functions that you need</summary>
 #
 # In `backward` autograd records only under `torch.enable_grad()`. Then `torch.autograd.grad(y, inputs, slope,
@@ -670,24 +691,28 @@ bars.draw("With checkpoints nearly all that is left is state")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The last bar is counted between the two passes, when autograd keeps most: the inputs of twelve
-# blocks, the log-probabilities, and copies of the output layer's weights.
+# **How to read it.** The last bar is counted between the two passes: the inputs of twelve blocks, the
+# log-probabilities, and copies of the output layer's weights (a block's are freed with it). In GPT-2 autograd keeps
+# most then: a block that runs again needs less than the log-probabilities, freed by that time. In the small model it
+# needs more.
 #
 # </div>
 #
-# **The vectors are almost gone, and a second forward pass is added to the seconds.** Nearly all that is left is state,
-# which no trick has touched.
+# **The vectors are almost gone, and the step takes a third longer:** the forward pass is about a third of a step, and
+# runs twice. ([Measured further](../../site/further.md#lesson-17) draws the memory in the course of a step.) Nearly all
+# that is left is state.
 
 # %% [markdown]
 # ## Workers can divide the state among them
 #
 # In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** each have a copy of the model
-# and take some of the rows. They average their gradients, each counted by its tokens, and take the same step, so the
-# copies stay equal. But then all keep the same state.
+# and take some of the rows. They average their gradients, weighted by their numbers of tokens, and take the same step,
+# so the copies stay equal. But then all keep the same state.
 #
 # AdamW changes each parameter without looking at the others. So put all parameters into one vector of length P and cut
-# it into one **share** per worker, which keeps the moments of its share only. This is **ZeRO** ([Rajbhandari
-# et al., 2020](https://arxiv.org/abs/1910.02054), section 5).
+# it into one **share** per worker, which keeps the moments of its share only. This is **ZeRO** ([Rajbhandari et al.,
+# 2020](https://arxiv.org/abs/1910.02054), section 5). Stage 1 divides the moments, stage 2 the gradients too, and stage
+# 3, PyTorch's *fully sharded data parallelism* (FSDP), also the weights.
 
 # %%
 plots.diagrams.zero_shares()
@@ -699,27 +724,29 @@ plots.diagrams.zero_shares()
 # kept by the other worker. Your step is stage 2.
 #
 # </div>
-
-# %% [markdown]
-# <div class="card">
 #
-# **Exercise 6 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
-#
-# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens;
-# the step must use the gradient of the mean over the tokens of **all** workers. They may have different numbers of
-# tokens, or none; a gradient is finite in any case. Then step the optimiser, whose only parameter is `mine`, and
-# return the parameters of all. The function is called again for every step.
-#
-# Use one `reduce_scatter` and one `all_gather` in a step, and `all_reduce` for single numbers only. The worker's own
-# gradient stays unchanged.
-#
-# <details><summary>What the exchanges do</summary>
+# Workers have three exchanges:
 #
 # | exchange | each worker gives | each worker gets |
 # |---|---|---|
 # | `group.all_reduce(x)` | x, of any shape | the sum over all workers |
 # | `group.reduce_scatter(x)` | a vector (P,) | its own share of the sum, (P / size,) |
 # | `group.all_gather(x)` | its share (P / size,) | the shares of all workers in order, (P,) |
+
+# %% [markdown]
+# <div class="card">
+#
+# **Exercise 6 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
+#
+# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens; the
+# step must use the gradient of the mean over the tokens of **all** workers. Get your share of it with one
+# `reduce_scatter`, step the optimiser, whose only parameter is `mine`, and return the parameters of all, with one
+# `all_gather`.
+#
+# <details><summary>What must hold</summary>
+#
+# Workers may have different numbers of tokens, or none; a gradient is finite in any case. Use `all_reduce` for single
+# numbers only. The worker's own gradient stays unchanged. The function is called again for every step.
 #
 # </details>
 # <details><summary>Hint 1: from means to sums</summary>
@@ -756,7 +783,7 @@ check(sharded_step)
 
 # %% [markdown]
 # Now two processes, each with half of the texts, one at a time, in bfloat16 and with checkpoints. (`worker_steps` does
-# the same as your function.) Seconds are the slower worker's, without the wait for the exchange.
+# the same as your function.) Seconds are the slower worker's.
 
 # %% mystnb={"image": {"alt": "Seven stacked horizontal bars, the bytes of one training step at GPT-2's size after each trick: plain attention 7.0 GB, tiles 9.5, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3, sharded step 1.6. In the last, gradients and moments are half as wide as in the bar above, and the weights as wide."}}
 on_cpu, fresh = (ids.cpu(), targets.cpu()), SmallGPT(**sizes)
@@ -773,15 +800,16 @@ bars.draw("Two workers halve gradients and moments in each")
 
 # %% [markdown]
 # **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
-# ([Measured further](../../site/further.md#lesson-17)). This counts what stays between steps: your function still gets
-# the whole gradient at once. Stage 3, PyTorch's *fully sharded data parallelism* (FSDP), divides the weights too.
+# ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts; the exchange,
+# sharding's cost, is not measured here. Your function gets the whole gradient at once, so for a moment it needs more; a
+# real stage 2 sends each block's gradient off as it comes.
 
 # %% [markdown]
 # ## Each trick takes away one part, and that says when to use it
 #
-# | trick | takes away | GPT-2's step then needs | use it |
+# | trick | takes away | left of GPT-2's 7.0 GB | use it |
 # |---|---|---|---|
-# | kernel: tiles, recomputed | the attention weights | 4.6 GB, not 7.0 | always: it saves time, too |
+# | kernel: tiles, recomputed | the attention weights | 4.6 GB | always: it saves time, too |
 # | bfloat16 | a third of the vectors | 4.3 GB | where the processor has units for it |
 # | parts | vectors and log-probabilities, but one part's | 2.7 GB | if the batch does not fit |
 # | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit: they cost a second forward pass |
@@ -851,7 +879,7 @@ def best_size(sizes, losses):
 check(best_size)
 
 # %% [markdown]
-# Does the parabola find the best size? Computed losses can tell, since their best size is known. [Besiroglu et al.,
+# Does the parabola find the best size? We can test it on computed losses, whose best size we know. [Besiroglu et al.,
 # 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al.:
 #
 # $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
@@ -894,9 +922,9 @@ plt.show()
 #
 # </div>
 #
-# **The parabola is right to within a few percent, and the tokens per parameter hardly change.** So a larger budget is
-# best divided about evenly between a larger model and more text. (For real losses, which are noisy, see [Measured
-# further](../../site/further.md#lesson-17).)
+# **The parabola is right to about one percent, and the tokens per parameter hardly change.** So a larger budget is best
+# divided about evenly between a larger model and more text. Real losses are noisy: sizes close together then find the
+# best one unreliably ([Measured further](../../site/further.md#lesson-17)).
 #
 # How large a model does a budget buy? Chinchilla, the model of [Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), has 70 billion parameters and read 20 tokens for each. With that ratio
@@ -909,7 +937,7 @@ plt.show()
 # %% [markdown]
 # ## Optional: float16 overflows where bfloat16 has room
 #
-# Nothing else needs this exercise.
+# Nothing else needs this exercise; its 4 points are part of the total.
 #
 # <details><summary>What overflows, and why float16 needs a loss scale</summary>
 #
@@ -977,7 +1005,7 @@ check(scaled_scores_early)
 # <details><summary>1. A model with 7 billion parameters is to be trained with AdamW, at 16 bytes per parameter, on GPUs
 # with 80 GB. How many does it take at least, if everything is divided among them?</summary>
 #
-# Two, with stage 3: 16 · 7 billion bytes are 112 GB, which leaves 48 GB for activations.
+# Two, with stage 3: 16 · 7 billion bytes are 112 GB, which leaves 24 GB on each for activations.
 #
 # </details>
 # <details><summary>2. Both checkpointing and the backward pass of tiles compute things again. What does each keep
@@ -993,9 +1021,7 @@ check(scaled_scores_early)
 #
 # - A trainer called `zero_grad` for each part of a batch ([report](https://github.com/bytetriper/RAE/issues/67)): only
 #   the last part counts, without an error.
-# - A checkpoint did not restore the random state
-#   ([report](https://github.com/openai/guided-diffusion/issues/167)). With dropout that does harm: another project
-#   measured a loss of 2.49 instead of 2.19 ([report](https://github.com/allenai/OLMo-core/pull/828)).
+# - A checkpoint did not restore the random state ([report](https://github.com/openai/guided-diffusion/issues/167)).
 # - A trainer clipped gradients before it divided them by the loss scale
 #   ([report](https://github.com/pytorch/examples/issues/1196)).
 #
@@ -1005,7 +1031,8 @@ check(scaled_scores_early)
 #
 # - **[Rajbhandari et al., *ZeRO: memory optimizations toward training trillion parameter models*,
 #   2020](https://arxiv.org/abs/1910.02054)**, sections 3 and 5: where memory goes, and how to divide it.
-# - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1.
+# - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, and why traffic is what
+#   counts.
 # - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556),
 #   section 3.
 #
