@@ -1,4 +1,4 @@
-"""A table of one training step, made faster and smaller line by line (lesson 17).
+"""A table of one training step, made faster and smaller line by line, and bars of its bytes (lesson 17).
 
 table = StepTable()
 table.measure("plain attention", step, model, optimiser)    # prints this row, and its share of the one before
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
+from helpers import plots
 from helpers.course import TRAINING_STEPS
 from helpers.device import device
 from helpers.parts.big import Ledger
@@ -96,3 +98,51 @@ def seconds_of(call: Callable[[], object]) -> float:
     if on_gpu:
         torch.cuda.synchronize()  # a call returns before its work is done
     return clock() - before
+
+
+STATE = ("weights", "gradients", "moments")
+HATCHES = ("", "///", "xxx", "", "", "///", "")  # three of the state, which has one colour, then one a colour
+
+
+class StepBars:
+    """The bytes of one step, by kind, as a bar for each way to make it."""
+
+    def __init__(self):
+        self.bars: dict[str, dict[str, float]] = {}
+
+    def add(self, name: str, amounts: Mapping[str, float]) -> None:
+        """Adds a bar, in place of one of the same name, and prints its sums. amounts: bytes, those of STATE first."""
+        self.bars[name] = dict(amounts)
+        state, total = sum(amounts[kind] for kind in STATE), sum(amounts.values())
+        print(
+            f"{name}: {total / 1e9:.1f} GB, of which state {state / 1e9:.2f} "
+            f"and activations {(total - state) / 1e9:.2f}"
+        )
+
+    def draw(self, title: str) -> None:
+        """All bars so far, the first on top."""
+        figure, ax = plt.subplots(figsize=(6, 1.5 + 0.31 * len(self.bars)), layout="constrained")
+        for place, amounts in enumerate(self.bars.values()):
+            left = 0.0
+            for number, (kind, amount) in enumerate(amounts.items()):
+                ax.barh(
+                    place,
+                    amount / 1e9,
+                    0.72,
+                    left,
+                    color=plots.COLOURS[0 if kind in STATE else number - 2],
+                    edgecolor="white",
+                    linewidth=0.5,
+                    hatch=HATCHES[number],
+                    label=kind if place == len(self.bars) - 1 else None,
+                )
+                left += amount / 1e9
+            ax.annotate(
+                f"{left:.1f}", (left, place), xytext=(4, 0), va="center", fontsize=9, textcoords="offset points"
+            )
+        ax.set_yticks(range(len(self.bars)), list(self.bars))
+        ax.invert_yaxis()
+        ax.grid(False, axis="y")
+        ax.set(xlim=(0, 10.2), xlabel="GB", title=title)
+        figure.legend(loc="outside lower center", ncol=4, fontsize=8.5, handlelength=1.6)
+        plt.show()

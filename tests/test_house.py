@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "checking": {"exercises", "checking.read", "checking.run", "checking.judge", "checking.show"},
     "lesson": {"plots", "exercises", "checking"},
     "experiments": {"plots"},
-    "step_table": {"parts"},
+    "step_table": {"parts", "plots"},
     "ladder": {"parts", "plots", "data"},
     "student": {"exercises", "checking"},
     "__main__": {"student", "data"},

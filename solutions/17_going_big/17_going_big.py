@@ -11,19 +11,19 @@
 #
 # A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
 # training may not fit in memory. **What fills the memory of a training step, and which trick takes away which part of
-# it?** This lesson counts the bytes of a step of GPT-2. You write tricks that take away one part after another, and
-# measure in a small model what each saves, and what it costs in seconds. Two closing sections ask
-# how large a model should be for a budget, and why float16 overflows.
+# it?** This lesson counts the bytes of a step of GPT-2 and takes away one part after another. A small model shows what
+# each trick saves, and what it costs in seconds. When everything fits, operations are the limit: how large a model does
+# a budget of them buy?
 #
 # | | |
 # |---|---|
-# | **You will build** | attention in tiles with its backward pass, gradient accumulation (which you fix), checkpointing, a step divided among workers, the best size for a budget, scores that do not overflow |
+# | **You will build** | attention in tiles with its backward pass, gradient accumulation (which you fix), checkpointing, a step divided among workers, the best size for a budget; one exercise, on float16, is optional |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 36.5 points, and three predictions |
+# | **It takes** | about 115 minutes: eight exercises, 36.5 points, and two predictions |
 # | **It computes** | for a few seconds in each cell that adds a row |
 #
-# As in [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads, d width of a head,
-# n size of the vocabulary. N is the number of parameters. 1 MB is a million bytes.
+# Letters, as in [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads of width
+# d, n size of the vocabulary, N parameters. 1 MB is a million bytes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -38,18 +38,18 @@ from helpers.data.datasets import generator_text
 from helpers.device import device
 from helpers.lesson import start
 from helpers.parts import workers
-from helpers.parts.big import Ledger
 from helpers.parts.big import keeping_autocast, random_state, set_random_state
 from helpers.parts.generator import sample_batch
 from helpers.parts.sharding import SmallGPT, worker_steps
 from helpers.parts.tiles import merge as finished_merge
-from helpers.step_table import StepTable
+from helpers.step_table import StepBars, StepTable
 
 check = start("17_going_big")
 
 # %% [markdown]
 # ## With four texts, GPT-2's activations need more than twice the memory of its state
 #
+# Take a training step of GPT-2 small on four texts of 1,024 tokens. What it keeps in memory is of two kinds.
 # **State** belongs to the parameters: for each its weight, its gradient and the two running means of
 # [AdamW](../../site/glossary.md#adamw), its **moments**. In float32 these are four times 4 bytes. **Activations** are
 # what the forward pass computes and the backward pass needs:
@@ -70,49 +70,24 @@ def counted(N, n, e, h, depth, b, t):
 N, n, e, depth = 124_439_808, 50_257, 768, 12
 gpt2 = counted(N, n, e, h=12, depth=depth, b=4, t=1024)
 
-# %% tags=["hide-input", "nbval-check-output"] mystnb={"image": {"alt": "A stacked horizontal bar: the bytes of one training step at GPT-2's size, 7.0 GB. State, in blue, is less than a third of it: weights, gradients, and moments, which are as large as both together. Activations are the rest: attention weights, the largest part of all, then vectors, then log-probabilities, the smallest of the three."}}
-STATE = ("weights", "gradients", "moments")
-bars = {}
-
-def show(name, title):
-    """A bar for what `gpt2` holds now, below those that were shown before."""
-    bars[name] = dict(gpt2)
-    figure, ax = plt.subplots(figsize=(6, 1.5 + 0.31 * len(bars)), layout="constrained")
-    for place, amounts in enumerate(bars.values()):
-        left = 0
-        for kind, amount in amounts.items():
-            number = list(amounts).index(kind)
-            colour = plots.COLOURS[0 if kind in STATE else number - 2]
-            ax.barh(place, amount / 1e9, 0.72, left, color=colour, edgecolor="white",
-                    linewidth=0.5, hatch=("", "///", "xxx", "", "", "///", "")[number],
-                    label=kind if place == len(bars) - 1 else None)
-            left += amount / 1e9
-        ax.annotate(f"{left:.1f}", (left, place), xytext=(4, 0), va="center", fontsize=9,
-                    textcoords="offset points")
-    ax.set_yticks(range(len(bars)), list(bars))
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
-    ax.set(xlim=(0, 10.2), xlabel="GB", title=title)
-    figure.legend(loc="outside lower center", ncol=4, fontsize=8.5, handlelength=1.6)
-    plt.show()
-    state, total = sum(gpt2[kind] for kind in STATE), sum(gpt2.values())
-    print(f"{name}: {total / 1e9:.1f} GB, of which state {state / 1e9:.2f} "
-          f"and activations {(total - state) / 1e9:.2f}")
-
-show("plain attention", "Attention weights are the largest part of a step")
+# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "A stacked horizontal bar: the bytes of one training step at GPT-2's size, 7.0 GB. State, in blue, is less than a third of it: weights, gradients, and moments, which are as large as both together. Activations are the rest: attention weights, the largest part of all, then vectors, then log-probabilities, the smallest of the three."}}
+bars = StepBars()
+bars.add("plain attention", gpt2)
+bars.draw("Attention weights are the largest part of a step")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Blue: state. Other colours: activations. Counted for GPT-2 small with ReLU, in float32, b = 4
-# and t = 1,024. The bar is a sum, not a peak: gradients come while activations are freed.
+# **How to read it.** Blue is state, the rest activations. Counted for GPT-2 small with ReLU, in float32. The bar is a
+# sum, not a peak: gradients come while activations are freed.
 #
 # </div>
 #
 # **Of 7 GB less than 2 are state, and the attention weights are the largest part.** They alone grow with $t^2$.
 #
 # Is the count right? Here is a model for a CPU: four blocks of width 128 with 8 heads, and a step of four texts of 512
-# bytes. Its attention is lesson 5's, PyTorch's *math* backend. A `Ledger` adds up the bytes that autograd saves.
+# bytes. It computes attention as lesson 5 does, with PyTorch's *math* backend. The table adds up the bytes that
+# autograd saves.
 
 # %%
 torch.set_num_threads(1)        # one core for each process, so that the rows can be compared
@@ -139,16 +114,16 @@ with sdpa_kernel(SDPBackend.MATH):
     table.measure("plain attention", step, model, optimiser)
 N_small = sum(p.numel() for p in model.parameters())
 small = counted(N_small, sizes["n"], sizes["e"], sizes["h"], sizes["depth"], b, t)
-state = sum(small[kind] for kind in STATE)
+state = 16 * N_small
 activations = sum(small.values()) - state
 print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 
 # %% [markdown]
-# **The count is right to about one percent** (it leaves out the last norm). Both count what autograd keeps; what a
-# pass makes on its way, such as the gradient of the logits, comes on top.
+# **The count is right to about one percent** (it leaves out the last norm). Both numbers are what autograd keeps;
+# temporary tensors, such as the gradient of the logits, come on top.
 #
-# From here on each trick is measured in this model and counted at GPT-2's size. Seconds are of one core, the fastest of
-# up to eight steps in one run; elsewhere, above all on a GPU, their ratios differ.
+# From here on each trick is measured in this model and counted at GPT-2's size. Seconds are the fastest of up to eight
+# steps on one core, in one run; a second run changed some ratios by a fifth, and on a GPU they differ more.
 
 # %% [markdown]
 # ## The softmax can be added up tile by tile
@@ -157,8 +132,8 @@ print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
 # **tile** of them at a time?
 #
 # The softmax subtracts the row's maximum, so that nothing overflows ([lesson 3](../03_scaling/03_scaling.ipynb)), and
-# divides by the row's sum. Both are known only at the end, but both can be **running** values. For the keys so far,
-# keep per query:
+# divides by the row's sum. Both are known only at the end, but both can be **running** values. Keep per query, for the
+# keys so far:
 #
 # - m, the largest score;
 # - ℓ, the sum of $e^{S_j - m}$;
@@ -179,8 +154,8 @@ plots.diagrams.tiles_arriving()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One query and six keys. Each tile is summed by itself, then merged with the running result (m, ℓ).
-# In the second step the maximum rises from 2 to 4, so the old sum shrinks by $e^{2-4}$.
+# **How to read it.** One query and six keys. In the second step the maximum rises from 2 to 4, so the old sum shrinks
+# by $e^{2-4}$.
 #
 # </div>
 
@@ -189,11 +164,15 @@ plots.diagrams.tiles_arriving()
 #
 # **Exercise 1 · `merge`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key
-# yet: m = −∞, ℓ = 0 and o = 0. If both have seen none, so has the result. Scores may be of any size: nothing may
-# overflow or be NaN. In rows where at least one part has seen a key, this holds for gradients too.
-# Do not call `finished_merge`.
+# Merge two partial results (m, ℓ, o) over different keys. In some rows one of them, or both, may have seen no key yet:
+# m = −∞, ℓ = 0 and o = 0. Nothing may overflow or be NaN.
 #
+# <details><summary>What must hold</summary>
+#
+# Scores may be of any size. If both parts have seen no key, so has the result. In rows where at least one has seen a
+# key, gradients may not be NaN either. Do not call `finished_merge`.
+#
+# </details>
 # <details><summary>Hint 1: shapes</summary>
 #
 # m and ℓ are (...,), o is (..., d): a factor for o needs one more axis.
@@ -232,14 +211,17 @@ check(merge)
 #
 # **Exercise 2 · `tiled_attention`** &nbsp; ★★★ · 11 minutes · 6 points
 #
-# Attention over tiles of keys, with `finished_merge`. The first result equals softmax attention for every size of tile
-# and scores of any size. If `causal`, query i sees the keys up to i + (s − t), and s ≥ t; otherwise every query sees
-# every key, for any s. The second result is the **log-sum-exp** of each query's scores, the logarithm of the sum of
-# e^score over the keys that it sees.
+# Attention over tiles of keys, with `finished_merge`. The first result equals softmax attention. The second is the
+# **log-sum-exp** of each query's scores, the logarithm of the sum of e^score over the keys that it sees. Make no tensor
+# with t·s entries, not even a mask.
 #
-# Use tensors, none with t·s entries, not even a mask. Work on a whole tile at once. Do not call
+# <details><summary>What must hold</summary>
+#
+# If `causal`, query i sees the keys up to i + (s − t), and s ≥ t; otherwise every query sees every key, for any s.
+# Tiles and scores may be of any size. Use tensors, and work on a whole tile at once. Do not call
 # `F.scaled_dot_product_attention` or `flex_attention`.
 #
+# </details>
 # <details><summary>Hint 1: one tile</summary>
 #
 # Compute the scores of all queries with the tile's keys, and mask them. Then compute the tile's (m, ℓ, o), and merge
@@ -323,42 +305,56 @@ check.prediction("tiles_keep", tiles_keep)
 # **Tiles alone doubled the activations.** Autograd keeps each tile twice, the masked scores and the powers of e made
 # from them, and what `merge` needs besides.
 #
-# So the backward pass has to do without stored tiles. It gets q, k, v, the output $y$, its gradient $\mathrm{d}y$, and
-# one number per query, the log-sum-exp $\lambda_i$. With these, any tile of attention weights can be computed
-# **again**:
+# So store no tiles, and compute them again. The backward pass gets q, k, v, the output $y$, its gradient $\mathrm{d}y$,
+# and one number per query, the log-sum-exp $\lambda_i = m_i + \ln \ell_i$. Subtracting it takes away the maximum and
+# divides by the sum:
 #
 # $$w_{ij} = e^{S_{ij} - \lambda_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
 # The rest is the chain rule ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), algorithm 4). From
 # $y_i = \sum_j w_{ij} v_j$ follow
 #
-# $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j .$$
+# $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j ,$$
 #
-# Next comes the softmax. A score $S_{ij}$ is in the numerator of its own weight and in the denominator of every weight
-# $w_{ij'}$ of its row. With $\delta_{jj'}$, which is 1 if $j = j'$ and 0 otherwise, the quotient rule gives
+# and through the softmax
+#
+# $$\mathrm{d}S_{ij} = w_{ij}\, (\mathrm{d}w_{ij} - r_i), \qquad
+# r_i = \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot y_i .$$
+#
+# $r_i$ sums over all keys, yet it is one dot product of two vectors that we have: no row of weights is needed.
+#
+# <details><summary>Where these two formulas come from</summary>
+#
+# A score $S_{ij}$ is in the numerator of its own weight and in the denominator of every weight $w_{ij'}$ of its row.
+# With $\delta_{jj'}$, which is 1 if $j = j'$ and 0 otherwise, the quotient rule gives
 #
 # $$\frac{\partial w_{ij'}}{\partial S_{ij}} = w_{ij'}\, (\delta_{jj'} - w_{ij}) .$$
 #
 # Summed over the row,
 #
 # $$\mathrm{d}S_{ij} = \sum_{j'} \mathrm{d}w_{ij'}\, w_{ij'}\, (\delta_{jj'} - w_{ij})
-# = w_{ij}\, (\mathrm{d}w_{ij} - r_i), \qquad r_i = \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'} .$$
+# = w_{ij}\, \Big(\mathrm{d}w_{ij} - \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'}\Big) .$$
 #
-# $r_i$ is a sum over all keys, but needs no row of attention weights: since $\mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot
-# v_{j'}$, it is the dot product $\mathrm{d}y_i \cdot y_i$.
+# Since $\mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot v_{j'}$, the last sum is
+# $\mathrm{d}y_i \cdot \sum_{j'} w_{ij'} v_{j'} = \mathrm{d}y_i \cdot y_i$.
+#
+# </details>
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `tiled_backward`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Return the gradients of q, k and v, a tile of keys at a time. `slope` is the gradient of the output; `causal` is that
-# of exercise 2, with any t and s. The results have the type of the inputs, also in 64 bits and with scores of any size.
-# The inputs stay unchanged.
+# Return the gradients of q, k and v: for each tile of keys compute the weights again, and apply the formulas. Do not
+# use autograd.
 #
-# Write the formulas: do not use autograd. As in exercise 2, work on a whole tile at once, and make no tensor with t·s
-# entries.
+# <details><summary>What must hold</summary>
 #
+# `slope` is the gradient of the output; `causal` is that of exercise 2, with any t and s. The results have the type of
+# the inputs, also in 64 bits and with scores of any size. The inputs stay unchanged. As in exercise 2, work on a whole
+# tile at once, and make no tensor with t·s entries.
+#
+# </details>
 # <details><summary>Hint 1: which sums are over tiles</summary>
 #
 # Which of the three gradients does one tile of keys settle, and to which does every tile add? $S_{ij}$ is a product
@@ -404,9 +400,9 @@ def tiled_backward(q, k, v, out, lse, slope, tile, causal=True):
 check(tiled_backward)
 
 # %% [markdown]
-# In PyTorch, an operation with a backward pass of its own is a class. `forward` stores in `context` what `backward`
-# needs, and is **not** recorded by autograd. `backward` gets the gradient of the output and returns one for each
-# argument of `forward`:
+# In PyTorch, an operation with its own backward pass is a class. `forward` stores in `context` what `backward` needs,
+# and is **not** recorded by autograd. `backward` gets the gradient of the output and returns one for each argument of
+# `forward`:
 
 # %%
 class Tiles(torch.autograd.Function):
@@ -425,19 +421,19 @@ table.measure("tiles, recomputed", step, model, optimiser)
 
 # %% [markdown]
 # **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
-# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, without
-# its kernel, which keeps each tile in the small fast memory of a GPU ([Measured
-# further](../../site/further.md#lesson-17)). PyTorch's `scaled_dot_product_attention` chooses such a kernel unless told
-# otherwise:
+# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**; its
+# kernel also keeps each tile in a GPU's small fast memory ([Measured further](../../site/further.md#lesson-17)).
+# PyTorch's `scaled_dot_product_attention` chooses such a kernel unless told otherwise:
 
 # %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
 model.use_attention(None)
 table.measure("fused attention", step, model, optimiser)
 
 gpt2["attention weights"] *= 2
-bars["tiles"] = dict(gpt2)
+bars.add("tiles", gpt2)
 gpt2["attention weights"] = 0
-show("tiles, recomputed", "Recomputed tiles take away all attention weights")
+bars.add("tiles, recomputed", gpt2)
+bars.draw("Recomputed tiles take away all attention weights")
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -447,9 +443,9 @@ show("tiles, recomputed", "Recomputed tiles take away all attention weights")
 #
 # </div>
 #
-# **The largest part of the bar is gone.** With the kernel the whole step takes about half as long as with your class,
-# and it keeps hardly more. From here on the model uses it. Most of the activations that are left are vectors, at 4
-# bytes a number. Are 2 bytes enough?
+# **The largest part of the bar is gone.** With the kernel the step takes about half as long as with your class, so the
+# model uses it from here on. The 4 MB more are copies of the mask, which a kernel told `is_causal` does without; the
+# bar leaves them out. Most of the activations that are left are vectors, at 4 bytes a number. Are 2 bytes enough?
 
 # %% [markdown]
 # ## bfloat16 takes away a third of the vectors
@@ -487,30 +483,26 @@ for kind in (torch.float32, torch.bfloat16):
 check.prediction("thousand_small_steps", thousand_small_steps)
 
 # %% [markdown]
-# A training adds small steps to its weights, and in 16 bits they can get lost. So
-# **[mixed precision](../../site/glossary.md#mixed-precision)** uses 16 bits for products only. The weights that the
-# optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
+# A training adds small steps to its weights, and in 16 bits they can get lost. So **[mixed
+# precision](../../site/glossary.md#mixed-precision)** uses 16 bits for products only. The weights that the optimiser
+# changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
 # 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations:
 
-# %% mystnb={"image": {"alt": "The three bars of before and a fourth, bfloat16: 4.3 GB. Its vectors are narrower by a third than in the bar above, its log-probabilities are as wide, and a narrow new part has been added at the end, copies of the weights in 16 bits."}}
+# %%
 model.autocast = True
 table.measure("bfloat16", step, model, optimiser)
 
 gpt2["vectors"] *= (2 * 4 + 12 * 2) / (12 * 4)      # 2 of 4 bytes and 12 of 2, not 12 of 4
 gpt2["copies of weights"] = 2 * N
-show("bfloat16", "bfloat16 takes away a third of the vectors")
+bars.add("bfloat16", gpt2)
 
 # %% [markdown]
-# <div class="figure-caption">
+# **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities and two vectors
+# of each block, the inputs of the norms, stay in 32 bits. The other ten are in 16 bits and become twelve: the input of
+# queries, keys and values, here three layers, is kept three times. And autocast keeps 16-bit copies of the weights. How
+# much time is saved depends on the processor.
 #
-# **How to read it.** The inputs of the norms, two vectors per token and block, stay in 32 bits. The other ten are in
-# 16 bits and become twelve: the one input of queries, keys and values is converted, and kept, three times.
-#
-# </div>
-#
-# **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities stay in 32
-# bits, and autocast keeps 16-bit copies of the weights. In this run the step took about a fifth less time; that depends
-# on the processor. Nearly half of the bar still grows with the number of texts. Must all four be in memory at once?
+# Nearly half of what GPT-2's step needs still grows with the number of texts. Must all four be in memory at once?
 
 # %% [markdown]
 # ## Reading a batch in parts divides the activations
@@ -531,10 +523,14 @@ show("bfloat16", "bfloat16 takes away a third of the vectors")
 # **Exercise 4 · `accumulated_gradients`** &nbsp; fix · ★★☆ · 7 minutes · 4 points
 #
 # Fix the function. `.grad` must hold the gradients that a single batch of all rows would leave, where the loss is the
-# mean over all targets that are not `pad`. Rows differ in padding, and a part may be nothing but padding: you may skip
-# it. What was in `.grad` before is cleared. The backward pass of each part runs before the model gets the next. `ids`
-# and `targets` stay unchanged.
+# mean over all targets that are not `pad`.
 #
+# <details><summary>What must hold</summary>
+#
+# Rows differ in padding, and a part may be nothing but padding: you may skip it. What was in `.grad` before is cleared.
+# The backward pass of each part runs before the model gets the next. `ids` and `targets` stay unchanged.
+#
+# </details>
 # <details><summary>Hint 1: how much one target counts</summary>
 #
 # How much does a target count in this code if it is the only one in its part? And if it is one of a hundred?
@@ -576,7 +572,7 @@ check(accumulated_gradients)
 # %% [markdown]
 # Our texts have no padding. Each part is one text:
 
-# %% mystnb={"image": {"alt": "The bars of before and a fifth, four parts: 2.7 GB. Vectors and log-probabilities are a quarter as wide as in the bar above; state and the copies of weights are as before."}}
+# %%
 def step_in_parts():
     accumulated_gradients(model, ids, targets, parts=4, pad=-1)
     optimiser.step()
@@ -585,12 +581,11 @@ table.measure("four parts", step_in_parts, model, optimiser)
 
 for kind in ("vectors", "log-probabilities"):
     gpt2[kind] /= 4
-show("four parts", "A part of one text needs a quarter of the vectors")
+bars.add("four parts", gpt2)
 
 # %% [markdown]
-# **Vectors and log-probabilities fall to a quarter.** The copies of the weights stay. [Another
-# trainer](https://github.com/bytetriper/RAE/issues/67) called `zero_grad` for each part: then only the last part
-# counts, without an error.
+# **Vectors and log-probabilities fall to a quarter.** The copies of the weights and of the mask stay, so the row falls
+# only to 0.32 ×. From now on the sum is a peak: the first part's gradients are there while the next part runs.
 #
 # Now one text is left, and its vectors are the largest part of the activations. Must they be kept?
 
@@ -599,50 +594,39 @@ show("four parts", "A part of one text needs a quarter of the vectors")
 #
 # **[Checkpointing](../../site/glossary.md#checkpointing)** keeps only the input of each block. The backward pass
 # computes each block again, uses it, and frees it ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)).
-
-# %% [markdown]
-# <div class="card">
 #
-# **Prediction · `four_checkpoints`** &nbsp; 1 minute · no points
-#
-# In float32 the four blocks keep about 50 MB between the forward and the backward pass, at b = 4, t = 512, e = 128.
-# If each block is checkpointed, how much is kept then?
-#
-# - **A.** About 25 MB
-# - **B.** About 16 MB
-# - **C.** About 4 MB
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "four_checkpoints", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-four_checkpoints = "C"
-### STUDENT GETS
-# four_checkpoints = ...    # "A", "B" or "C"
-### END SOLUTION
-
-# %% [markdown]
-# `Checkpoint` is a class like `Tiles`, for a whole block. The parameters are arguments of `forward` too, so that
-# autograd knows about them; `backward` returns None for an argument that has no gradient.
-#
-# In `backward` autograd records only under `torch.enable_grad()`. Then `torch.autograd.grad(y, inputs, slope,
-# allow_unused=True)` returns a tuple with the gradient of each input, None for one that y does not depend on.
-#
-# Both runs must compute the same, but [dropout](../../site/glossary.md#dropout) draws random numbers.
-# `random_state(device)` says where their generator stands; `set_random_state(device, state)` takes it there.
+# Your `Checkpoint` is a class like `Tiles`, for a whole block. The parameters are arguments of `forward` too, so that
+# autograd knows about them. [Dropout](../../site/glossary.md#dropout) draws random numbers, so the second run must
+# start from the same random state. ([One project](https://github.com/allenai/OLMo-core/pull/828) that did not measured
+# a loss of 2.49 instead of 2.19.)
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `checkpointed`** &nbsp; ★★★ · 14 minutes · 5 points
 #
-# Write both passes of `Checkpoint`. Output and gradients are those of `block(x)`, also with dropout, when x needs no
-# gradient, and when the block is used twice. The forward pass keeps only x, besides the block and its parameters; the
-# backward pass runs the block again, returns all gradients and leaves `.grad` alone. After each pass the random numbers
-# continue as if the block had run once.
+# Write both passes of `Checkpoint`. The forward pass keeps only x, besides the block and its parameters. The backward
+# pass runs the block again and returns all gradients. Output and gradients are those of `block(x)`, also with dropout.
+# `checkpointed` is given.
 #
-# `checkpointed` is given. It passes on the parameters that learn (others may be frozen, and some may be unused), and
-# a block with the same autocast in both runs. Do not use `torch.utils.checkpoint` here.
+# <details><summary>What must hold</summary>
 #
+# All this holds when x needs no gradient, too, and when the block is used twice. The backward pass leaves `.grad`
+# alone. After each pass the random numbers continue as if the block had run once. Do not use `torch.utils.checkpoint`
+# here.
+#
+# </details>
+# <details><summary>The functions that you need</summary>
+#
+# In `backward` autograd records only under `torch.enable_grad()`. Then `torch.autograd.grad(y, inputs, slope,
+# allow_unused=True)` returns a tuple with the gradient of each input, None for one that y does not depend on.
+# `backward` returns None for an argument of `forward` that has no gradient.
+#
+# `random_state(device)` says where the generator of random numbers is; `set_random_state(device, state)` takes it
+# there. `checkpointed` passes on the parameters that learn (others may be frozen, and some may be unused), and a block
+# with the same autocast in both runs.
+#
+# </details>
 # <details><summary>Hint 1: forward</summary>
 #
 # What does `backward` need that is gone by then? Store it in attributes such as `context.block`, and store x with
@@ -695,64 +679,40 @@ def checkpointed(block, x):
 # %% nbgrader={"grade": true, "grade_id": "check_checkpointed", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(checkpointed)
 
-# %% tags=["hide-input", "nbval-check-output"]
-blocks = model.transformer.blocks
-x = model.positions(model.tokens(ids)).detach().requires_grad_()       # (b, t, e)
-
-def kept_between(run_block):
-    """MB that the four blocks keep between the two passes, in float32."""
-    with Ledger(blocks.parameters()) as kept:
-        y = x
-        for block in blocks:
-            y = run_block(block, y)
-        return kept.bytes / 1e6
-
-everything, inputs = kept_between(lambda block, x: block(x)), kept_between(checkpointed)
-print(f"between the passes: {everything:.1f} MB, checkpointed {inputs:.1f} MB")
-
-# %% nbgrader={"grade": true, "grade_id": "check_four_checkpoints", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("four_checkpoints", four_checkpoints)
-
-# %% mystnb={"image": {"alt": "The bars of before and a sixth, checkpoints: 2.3 GB. Nearly all of it is state. Of the vectors a thin line is left; the log-probabilities are as before and the copies of weights are a third as wide as in the bar above."}}
+# %% mystnb={"image": {"alt": "Six stacked horizontal bars, the bytes of one training step at GPT-2's size: plain attention 7.0 GB, tiles 9.5, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3. In bfloat16 the vectors are a third narrower and a narrow part is new, copies of weights; with four parts the vectors and the log-probabilities are a quarter as wide as above. With checkpoints a thin line of the vectors is left, and nearly all of the bar is state."}}
 model.run_block = checkpointed
 table.measure("checkpoints", step_in_parts, model, optimiser)
 
 gpt2["vectors"] = 4 * depth * 1024 * e          # the input of each block
 gpt2["copies of weights"] = 2 * n * e            # of the output layer
-show("checkpoints", "With checkpoints nearly all that is left is state")
+bars.add("checkpoints", gpt2)
+bars.draw("With checkpoints nearly all that is left is state")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** What autograd keeps is most between the passes: the inputs of twelve blocks, the
-# log-probabilities, and the copies of the output layer's weights. A block that runs again needs less than the
-# log-probabilities, freed by then.
+# **How to read it.** The last bar is counted between the two passes: the inputs of twelve blocks, the
+# log-probabilities, and copies of the output layer's weights (a block's are freed with it). In GPT-2 autograd keeps
+# most then: a block that runs again needs less than the log-probabilities, freed by that time. In the small model it
+# needs more.
 #
 # </div>
 #
-# **The vectors are almost gone, and a second forward pass is added to the seconds.** A [published
-# version](https://github.com/openai/guided-diffusion/issues/167) of this class does not restore the random state. With
-# dropout that does harm: [one project](https://github.com/allenai/OLMo-core/pull/828) measured a loss of 2.49 instead
-# of 2.19.
-#
-# Nearly all that is left is state, which no trick has touched.
+# **The vectors are almost gone, and the step takes a third longer:** the forward pass is about a third of a step, and
+# runs twice. ([Measured further](../../site/further.md#lesson-17) draws the memory in the course of a step.) Nearly all
+# that is left is state.
 
 # %% [markdown]
 # ## Workers can divide the state among them
 #
 # In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** each have a copy of the model
-# and take some of the rows. They average their gradients, each counted by its tokens, and take the same step, so the
-# copies stay equal. But then all keep the same state.
+# and take some of the rows. They average their gradients, weighted by their numbers of tokens, and take the same step,
+# so the copies stay equal. But then all keep the same state.
 #
 # AdamW changes each parameter without looking at the others. So put all parameters into one vector of length P and cut
-# it into one **share** per worker, which keeps the moments of its share only. This is **ZeRO** ([Rajbhandari
-# et al., 2020](https://arxiv.org/abs/1910.02054), section 5). Workers have three exchanges:
-#
-# | exchange | each worker gives | each worker gets |
-# |---|---|---|
-# | `group.all_reduce(x)` | x, of any shape | the sum over all workers |
-# | `group.reduce_scatter(x)` | a vector (P,) | its own share of the sum, (P / size,) |
-# | `group.all_gather(x)` | its share (P / size,) | the shares of all workers in order, (P,) |
+# it into one **share** per worker, which keeps the moments of its share only. This is **ZeRO** ([Rajbhandari et al.,
+# 2020](https://arxiv.org/abs/1910.02054), section 5). Stage 1 divides the moments, stage 2 the gradients too, and stage
+# 3, PyTorch's *fully sharded data parallelism* (FSDP), also the weights.
 
 # %%
 plots.diagrams.zero_shares()
@@ -761,23 +721,34 @@ plots.diagrams.zero_shares()
 # <div class="figure-caption">
 #
 # **How to read it.** What two workers keep, in float32. The width of a box is its bytes per parameter; a dashed box is
-# kept by the other worker. Each stage divides one thing more. Your step is stage 2.
+# kept by the other worker. Your step is stage 2.
 #
 # </div>
+#
+# Workers have three exchanges:
+#
+# | exchange | each worker gives | each worker gets |
+# |---|---|---|
+# | `group.all_reduce(x)` | x, of any shape | the sum over all workers |
+# | `group.reduce_scatter(x)` | a vector (P,) | its own share of the sum, (P / size,) |
+# | `group.all_gather(x)` | its share (P / size,) | the shares of all workers in order, (P,) |
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens;
-# the step must use the gradient of the mean over the tokens of **all** workers. They may have different numbers of
-# tokens, or none; a gradient is finite in any case. Then step the optimiser, whose only parameter is `mine`, and
-# return the parameters of all. The function is called again for every step.
+# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens; the
+# step must use the gradient of the mean over the tokens of **all** workers. Get your share of it with one
+# `reduce_scatter`, step the optimiser, whose only parameter is `mine`, and return the parameters of all, with one
+# `all_gather`.
 #
-# Use one `reduce_scatter` and one `all_gather` in a step, and `all_reduce` for single numbers only. The worker's own
-# gradient stays unchanged.
+# <details><summary>What must hold</summary>
 #
+# Workers may have different numbers of tokens, or none; a gradient is finite in any case. Use `all_reduce` for single
+# numbers only. The worker's own gradient stays unchanged. The function is called again for every step.
+#
+# </details>
 # <details><summary>Hint 1: from means to sums</summary>
 #
 # What is the gradient of the *sum* over a worker's tokens? Which number do all workers need besides?
@@ -811,9 +782,8 @@ def sharded_step(group, optimiser, mine, gradient, tokens):
 check(sharded_step)
 
 # %% [markdown]
-# Now two processes, each with half of the texts, one at a time, in bfloat16 and with checkpoints. `worker_steps` does
-# the same as your function, in a file that they can import. Seconds are the slower worker's, without the wait for the
-# exchange.
+# Now two processes, each with half of the texts, one at a time, in bfloat16 and with checkpoints. (`worker_steps` does
+# the same as your function.) Seconds are the slower worker's.
 
 # %% mystnb={"image": {"alt": "Seven stacked horizontal bars, the bytes of one training step at GPT-2's size after each trick: plain attention 7.0 GB, tiles 9.5, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3, sharded step 1.6. In the last, gradients and moments are half as wide as in the bar above, and the weights as wide."}}
 on_cpu, fresh = (ids.cpu(), targets.cpu()), SmallGPT(**sizes)
@@ -825,22 +795,21 @@ else:
 
 gpt2["gradients"] /= 2
 gpt2["moments"] /= 2
-show("sharded step", "Two workers halve gradients and moments in each")
+bars.add("sharded step", gpt2)
+bars.draw("Two workers halve gradients and moments in each")
 
 # %% [markdown]
 # **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
-# ([Measured further](../../site/further.md#lesson-17)). Your function gets the whole gradient at once, so for a moment
-# it needs more; a real stage 2 sends each block's gradient off as soon as the backward pass has it.
-#
-# Now the weights are the largest part that every worker keeps whole. Stage 3, PyTorch's *fully sharded data
-# parallelism* (FSDP), divides these too.
+# ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts; the exchange,
+# sharding's cost, is not measured here. Your function gets the whole gradient at once, so for a moment it needs more; a
+# real stage 2 sends each block's gradient off as it comes.
 
 # %% [markdown]
 # ## Each trick takes away one part, and that says when to use it
 #
-# | trick | takes away | GPT-2's step then needs | use it |
+# | trick | takes away | left of GPT-2's 7.0 GB | use it |
 # |---|---|---|---|
-# | kernel: tiles, recomputed | the attention weights | 4.6 GB, not 7.0 | always: it saves time, too |
+# | kernel: tiles, recomputed | the attention weights | 4.6 GB | always: it saves time, too |
 # | bfloat16 | a third of the vectors | 4.3 GB | where the processor has units for it |
 # | parts | vectors and log-probabilities, but one part's | 2.7 GB | if the batch does not fit |
 # | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit: they cost a second forward pass |
@@ -855,9 +824,9 @@ print(table)
 # ## If memory is no limit, a budget of operations has a best size
 #
 # With enough workers, operations are the limit. How large should the model be then? A matrix entry costs 2 operations
-# per token in the forward pass and 4 in the backward pass, so a training on D tokens costs $C \approx 6ND$ ([Kaplan et
-# al., 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less text. A model that is too
-# small does worse, and so does one that has read too little: between them is a best size.
+# per token in the forward pass and 4 in the backward pass, so training N parameters on D tokens costs $C \approx 6ND$
+# ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less text. A model
+# that is too small does worse, and so does one that has read too little: between them is a best size.
 #
 # An **[IsoFLOP profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* C, plot
 # the loss against ln N, and take the minimum of a parabola through the points ([Hoffmann et al.,
@@ -910,7 +879,7 @@ def best_size(sizes, losses):
 check(best_size)
 
 # %% [markdown]
-# Does the parabola find the best size? Computed losses can tell, since their best size is known. [Besiroglu et al.,
+# Does the parabola find the best size? We can test it on computed losses, whose best size we know. [Besiroglu et al.,
 # 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al.:
 #
 # $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
@@ -948,31 +917,41 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Computed from the law, without a training. Open markers: five sizes for each of three budgets.
-# Lines: parabolas. Stars: the best sizes by your function.
+# **How to read it.** Computed from the law, without a training. Open markers: five sizes for each budget. Lines:
+# parabolas. Stars: the best sizes by your function.
 #
 # </div>
 #
-# **The parabola is right to within a few percent, and the tokens per parameter hardly change.** So a larger budget is
-# best divided about evenly between a larger model and more text. Chinchilla, the model of [Hoffmann et al.,
-# 2022](https://arxiv.org/abs/2203.15556), has 70 billion parameters and read 20 tokens for each.
+# **The parabola is right to about one percent, and the tokens per parameter hardly change.** So a larger budget is best
+# divided about evenly between a larger model and more text. Real losses are noisy: sizes close together then find the
+# best one unreliably ([Measured further](../../site/further.md#lesson-17)).
 #
-# Real losses depend on the seed. With simulated noise, four sizes close together found the best one unreliably, and
-# four very far apart one that is too small ([Measured further](../../site/further.md#lesson-17)).
+# How large a model does a budget buy? Chinchilla, the model of [Hoffmann et al.,
+# 2022](https://arxiv.org/abs/2203.15556), has 70 billion parameters and read 20 tokens for each. With that ratio
+#
+# $$C \approx 6 N \cdot 20 N = 120\, N^2, \qquad N \approx \sqrt{C / 120} .$$
+#
+# The largest budget of the figure, 3.0e21 operations, buys about 5 billion parameters. For a model twice as large you
+# need four times the budget.
 
 # %% [markdown]
-# ## An aside: float16 overflows where bfloat16 has room
+# ## Optional: float16 overflows where bfloat16 has room
+#
+# Nothing else needs this exercise; its 4 points are part of the total.
+#
+# <details><summary>What overflows, and why float16 needs a loss scale</summary>
 #
 # [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits: finer steps than
-# bfloat16, and a smaller range. It has no positive numbers below 6e-8, so gradients far below that become 0. The loss
-# is therefore multiplied by a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients
-# are divided by it before they are clipped ([a published trainer](https://github.com/pytorch/examples/issues/1196)
-# clipped first) or used.
-#
-# The largest number is 65,504. A vector with 64 entries of 40 has the product 102,400 with itself, which becomes ∞. Its
-# score, divided by √64, is only 12,800. It is safer to divide first, as PyTorch's [general
+# bfloat16, and a smaller range. Its largest number is 65,504. A vector with 64 entries of 40 has the product 102,400
+# with itself, which becomes ∞, though its score, divided by √64, is only 12,800. PyTorch's [general
 # code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653)
-# does.
+# divides first.
+#
+# float16 has no positive numbers below 6e-8, so gradients far below that become 0. The loss is therefore multiplied by
+# a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are divided by it before
+# they are clipped or used.
+#
+# </details>
 
 # %% [markdown]
 # <div class="card">
@@ -1016,17 +995,17 @@ check(scaled_scores_early)
 # %% [markdown]
 # ## What you can do now
 #
-# **What fills the memory of a training step, and which trick takes away which part of it?** Activations, most of all
-# attention weights, and then state. Tiles take away the attention weights, bfloat16, parts and checkpoints most of the
-# other activations, and sharding a share of the state. You can write these tricks, and say which to use when. You can
-# also find the best size for a budget, and compute scores that do not overflow.
+# **What fills the memory of a training step, and which trick takes away which part of it?** With four texts, most of
+# GPT-2's step is activations, above all attention weights; the rest is state. Tiles take away the attention weights;
+# bfloat16, parts and checkpoints take away most of the other activations; sharding takes a share of the state. Where
+# operations are the limit, a budget of C buys about $\sqrt{C/120}$ parameters, at 20 tokens for each.
 #
 # **Two questions to think about**
 #
 # <details><summary>1. A model with 7 billion parameters is to be trained with AdamW, at 16 bytes per parameter, on GPUs
 # with 80 GB. How many does it take at least, if everything is divided among them?</summary>
 #
-# Two, with stage 3: 16 · 7 billion bytes are 112 GB, which leaves 48 GB for activations.
+# Two, with stage 3: 16 · 7 billion bytes are 112 GB, which leaves 24 GB on each for activations.
 #
 # </details>
 # <details><summary>2. Both checkpointing and the backward pass of tiles compute things again. What does each keep
@@ -1038,12 +1017,22 @@ check(scaled_scores_early)
 #
 # </details>
 #
+# <details><summary>These tricks in published programs, done wrong</summary>
+#
+# - A trainer called `zero_grad` for each part of a batch ([report](https://github.com/bytetriper/RAE/issues/67)): only
+#   the last part counts, without an error.
+# - A checkpoint did not restore the random state ([report](https://github.com/openai/guided-diffusion/issues/167)).
+# - A trainer clipped gradients before it divided them by the loss scale
+#   ([report](https://github.com/pytorch/examples/issues/1196)).
+#
+# </details>
+#
 # **Further reading**
 #
 # - **[Rajbhandari et al., *ZeRO: memory optimizations toward training trillion parameter models*,
 #   2020](https://arxiv.org/abs/1910.02054)**, sections 3 and 5: where memory goes, and how to divide it.
-# - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, recomputation, and why
-#   traffic is what counts.
+# - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, and why traffic is what
+#   counts.
 # - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556),
 #   section 3.
 #
