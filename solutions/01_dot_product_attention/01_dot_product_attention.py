@@ -46,10 +46,11 @@ check = start("01_dot_product_attention")
 # %% [markdown]
 # ## One vector goes in, another comes out of each phrase
 #
-# **Self-attention puts *apple* on the side of its phrase.** At first the vector of *apple* is about as similar to
-# *fruit* as to *microsoft*, which is a hair ahead. In each of sixteen phrases it is replaced with an average of all
-# vectors in the phrase: mostly *apple*, and a little of every other word. Both similarities fall, since an average of
-# different vectors is shorter. But the one with the phrase's own meaning is then the larger.
+# **Self-attention puts *apple* on the side of its phrase**, and keeps it *apple*. At first the vector of *apple* is
+# about as similar to *fruit* as to *microsoft*. In each of sixteen phrases it is replaced with an average of all
+# vectors in the phrase: mostly *apple*, and a little of every other word. Both similarities fall: a dot product with
+# an average is the average of the dot products, and the other words are less similar to *fruit* and *microsoft* than
+# *apple* is. But the one with the phrase's own meaning is then the larger.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left, bars of the weights in two phrases: apple gets about two thirds, every other word less than a tenth. Right, a scatter plot: similarity to fruit, across, against similarity to microsoft. Before, apple is almost on the diagonal. After, eight squares for the fruit are below the diagonal and eight triangles for the company above it, one of them only just; all similarities are smaller than before."}}
 axes = plt.figure(figsize=(7, 4.2)).subplot_mosaic(
@@ -135,10 +136,10 @@ from helpers.players import show_player
 
 show_player("dot-product")
 
-# %% [markdown]
-# Words can have such vectors, too. Those below were learned from which words stand near each other in Python's
-# reference manual (an optional section near the end shows how): words that keep the same company have similar vectors.
-# Each vector has e = 40 components and length 2, so a score is at most 4: that of a word with itself.
+# %% [markdown] Words can have such vectors, too. Those below were learned from which words stand near each other in
+# Python's reference manual (an optional section near the end sketches how): words that keep the same company have
+# similar vectors. Each vector has e = 40 components and length 2, so a score is at most 4: that of a word with
+# itself.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -469,13 +470,14 @@ for name, (side, itself) in zip(names, counts.tolist()):
 # </div>
 #
 # **Averaging moves *apple*; a large weight on itself keeps it *apple*.** Without attention, one vector is right for
-# half of the phrases. Equal weights are right for all, but lose the word in fifteen. Half of the weight on *apple* does
-# as well as self-attention. That gives it more than half; how much depends on the vectors' length, as `ten_times` has
-# shown.
+# half of the phrases. Equal weights are right for all, but lose the word in fifteen. Half of the weight on *apple*
+# does as well as self-attention, which gives it more than half in the two phrases drawn. How much depends on the
+# vectors' length, as `ten_times` has shown; here it is 1.5, which we chose.
 #
-# Among the other words, dot products hardly choose here: in the first figure each gets nearly the same. In the heat map
-# above, with other and longer vectors, they do: *terminates* gets two thirds of what *loop* does not keep. (Of a dozen
-# words that we tried, *apple* is the clearest; [Measured further](../../site/further.md#lesson-1) has *set*.)
+# Among the other words, dot products hardly choose here: in the first figure each gets nearly the same. So here they
+# add little that a fixed half would not. In the heat map above, with other and longer vectors, they do: *terminates*
+# gets two thirds of what *loop* does not keep. (Of a dozen words that we tried, *apple* is the clearest; [Measured
+# further](../../site/further.md#lesson-1) has *set*.)
 
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
@@ -502,9 +504,9 @@ for word, other in (("it", "bank"), ("bank", "muddy"), ("bank", "because")):
 #
 # </div>
 #
-# **In this sentence a large weight marks a similar word, not one that helps.** *The*, *it* and *was* give some
-# weight to each other, but *it* hardly any to *bank*. And *bank* gives *muddy*, the word that says what kind of
-# bank it is, as little as *because*.
+# **In this sentence a large weight marks a similar word, whether it helps or not.** *Bank* gives the most, after
+# itself, to *boat*, which hints at the kind of bank. But *muddy*, which says what kind it is, gets as little as
+# *because*. And *it* gives some weight to *the* and *was*, but hardly any to *bank*.
 
 # %% [markdown]
 # ## Does order matter?
@@ -699,8 +701,8 @@ check(hurried_attention)
 #
 # </details>
 
-# %% [markdown]
-# **No error and no shape gave this mistake away; the picture did.** Would the score of a trained model?
+# %% [markdown] **No error and no shape gave this mistake away, and exercise 4's gap is 0 for it, too; the picture
+# did.** Would the score of a trained model?
 
 # %% [markdown]
 # ## Your model so far
@@ -735,9 +737,10 @@ print(f"without self-attention, our three runs: {min(alone):.2f} to {max(alone):
 # </div>
 #
 # **Your model scores no better than the same model without self-attention**, or than a table of which byte follows
-# which. So the mistake of exercise 5 has little to spoil: with it, one model trained to 3.58 bits per byte, against
-# 3.53 ([Measured further](../../site/further.md#lesson-1)). The score would show a plain average at once. But 3.58, a
-# little worse than the table of pairs, looks like a weak model, not like a mistake.
+# which. Similarity is not yet relevance; lesson 2 lets the model learn what is relevant. So the mistake of exercise 5
+# has little to spoil: with it, one model trained to 3.58 bits per byte, against 3.53 ([Measured
+# further](../../site/further.md#lesson-1)). The score would show a plain average at once. But 3.58, a little worse
+# than the table of pairs, looks like a weak model, not like a mistake.
 
 # %% [markdown]
 # ## Optional: where vectors come from
@@ -818,9 +821,8 @@ unseen = masked_squared_error(users, films, complete, ~seen)
 all_zero = masked_squared_error(0 * users, films, complete, ~seen)
 print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all_zero:.2f})")
 
-# %% [markdown]
-# **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for always
-# predicting 0. (They also [recover both features](../../site/further.md#lesson-1).)
+# %% [markdown] **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for
+# always predicting 0. (They also [recover both features](../../site/further.md#lesson-1).)
 #
 # This is **matrix factorisation**: give every object a vector, let dot products be the scores, and learn the vectors
 # from known scores.
