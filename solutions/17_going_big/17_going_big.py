@@ -10,10 +10,10 @@
 # *How a training is made to fit*
 #
 # A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
-# training may not fit in memory. **What fills the memory of a training step, and which trick takes away which part of
-# it?** This lesson counts the bytes of a step of GPT-2 and takes away one part after another. A small model shows what
-# each trick saves, and what it costs in seconds. When everything fits, operations are the limit: how large a model does
-# a budget of them buy?
+# training may not fit: with 7 billion parameters, weights, gradients and AdamW's moments alone are 112 GB, and many a
+# GPU has 80. **What fills the memory of a training step, and which trick takes away which part of it?** This lesson
+# counts the bytes of a step of GPT-2 and takes away one part after another. A small model shows what each trick saves
+# and costs. When everything fits, operations are the limit: how large a model does a budget of them buy?
 #
 # | | |
 # |---|---|
@@ -305,9 +305,9 @@ check.prediction("tiles_keep", tiles_keep)
 # **Tiles alone doubled the activations.** Autograd keeps each tile twice, the masked scores and the powers of e made
 # from them, and what `merge` needs besides.
 #
-# So store no tiles, and compute them again. The backward pass gets q, k, v, the output $y$, its gradient $\mathrm{d}y$,
-# and one number per query, the log-sum-exp $\lambda_i = m_i + \ln \ell_i$. Subtracting it takes away the maximum and
-# divides by the sum:
+# So store no tiles, and compute them again. The backward pass gets q, k, v, the output $y$, its gradient
+# $\mathrm{d}y$, and one number per query, the log-sum-exp $\lambda_i = m_i + \ln \ell_i$. Since $e^{S - \lambda} =
+# e^{S - m} / \ell$, subtracting it takes away the maximum and divides by the sum:
 #
 # $$w_{ij} = e^{S_{ij} - \lambda_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
@@ -419,11 +419,13 @@ class Tiles(torch.autograd.Function):
 model.use_attention(Tiles.apply)
 table.measure("tiles, recomputed", step, model, optimiser)
 
-# %% [markdown]
-# **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
-# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**; its
-# kernel also keeps each tile in a GPU's small fast memory ([Measured further](../../site/further.md#lesson-17)).
-# PyTorch's `scaled_dot_product_attention` chooses such a kernel unless told otherwise:
+# %% [markdown] **No matrix is left.** The activations are less than a third of the first row's, and the step takes
+# about as long as with stored tiles. This is the backward pass of
+# **[FlashAttention](../../site/glossary.md#flashattention)**, with one number in place of m and ℓ, as in its second
+# version. Your class writes each tile to memory and reads it back for every operation. FlashAttention's kernel
+# finishes a tile while it lies in a GPU's small fast memory; that is its authors' reason why it is fast, although it
+# computes the weights twice ([Measured further](../../site/further.md#lesson-17)). PyTorch's
+# `scaled_dot_product_attention` chooses such a kernel where it has one:
 
 # %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
 model.use_attention(None)
@@ -450,8 +452,8 @@ bars.draw("Recomputed tiles take away all attention weights")
 # %% [markdown]
 # ## bfloat16 takes away a third of the vectors
 #
-# A number in **[bfloat16](../../site/glossary.md#bfloat16)** has 16 bits. Eight of them are its exponent, as in
-# float32, and 7 are left for its digits: almost the same range, in coarser steps.
+# A number in **[bfloat16](../../site/glossary.md#bfloat16)** has 16 bits: one for the sign, eight for the exponent,
+# as in float32, and 7 for its digits: almost the same range, in coarser steps.
 
 # %% [markdown]
 # <div class="card">
@@ -482,10 +484,9 @@ for kind in (torch.float32, torch.bfloat16):
 # %% nbgrader={"grade": true, "grade_id": "check_thousand_small_steps", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("thousand_small_steps", thousand_small_steps)
 
-# %% [markdown]
-# A training adds small steps to its weights, and in 16 bits they can get lost. So **[mixed
-# precision](../../site/glossary.md#mixed-precision)** uses 16 bits for products only. The weights that the optimiser
-# changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
+# %% [markdown] A training adds small steps to its weights, and in 16 bits they can get lost. So **[mixed
+# precision](../../site/glossary.md#mixed-precision)** uses 16 bits for matrix products and their results only. The
+# weights that the optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
 # 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations:
 
 # %%
@@ -496,11 +497,11 @@ gpt2["vectors"] *= (2 * 4 + 12 * 2) / (12 * 4)      # 2 of 4 bytes and 12 of 2, 
 gpt2["copies of weights"] = 2 * N
 bars.add("bfloat16", gpt2)
 
-# %% [markdown]
-# **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities and two vectors
-# of each block, the inputs of the norms, stay in 32 bits. The other ten are in 16 bits and become twelve: the input of
-# queries, keys and values, here three layers, is kept three times. And autocast keeps 16-bit copies of the weights. How
-# much time is saved depends on the processor.
+# %% [markdown] **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities
+# and two vectors of each block, the inputs of the norms, stay in 32 bits. The other ten are in 16 bits and become
+# twelve: the input of queries, keys and values, here three layers, is kept three times. And autocast keeps 16-bit
+# copies of the weights, which the bar counts as activations. Whether it saves time depends on the processor; 0.94 ×
+# is no more than two runs differ.
 #
 # Nearly half of what GPT-2's step needs still grows with the number of texts. Must all four be in memory at once?
 
@@ -583,9 +584,9 @@ for kind in ("vectors", "log-probabilities"):
     gpt2[kind] /= 4
 bars.add("four parts", gpt2)
 
-# %% [markdown]
-# **Vectors and log-probabilities fall to a quarter.** The copies of the weights and of the mask stay, so the row falls
-# only to 0.32 ×. From now on the sum is a peak: the first part's gradients are there while the next part runs.
+# %% [markdown] **Vectors and log-probabilities fall to a quarter.** The copies of the weights and of the mask stay,
+# so the row falls only to 0.32 ×. From now on all that a bar shows is in memory at the same moment: the first part's
+# gradients are there while the next part runs.
 #
 # Now one text is left, and its vectors are the largest part of the activations. Must they be kept?
 
@@ -597,8 +598,8 @@ bars.add("four parts", gpt2)
 #
 # Your `Checkpoint` is a class like `Tiles`, for a whole block. The parameters are arguments of `forward` too, so that
 # autograd knows about them. [Dropout](../../site/glossary.md#dropout) draws random numbers, so the second run must
-# start from the same random state. ([One project](https://github.com/allenai/OLMo-core/pull/828) that did not measured
-# a loss of 2.49 instead of 2.19.)
+# start from the same random state. ([One project](https://github.com/allenai/OLMo-core/pull/828) forgot this and
+# measured a loss of 2.49 instead of 2.19.)
 
 # %% [markdown]
 # <div class="card">
@@ -798,24 +799,24 @@ gpt2["moments"] /= 2
 bars.add("sharded step", gpt2)
 bars.draw("Two workers halve gradients and moments in each")
 
-# %% [markdown]
-# **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
-# ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts; the exchange,
-# sharding's cost, is not measured here. Your function gets the whole gradient at once, so for a moment it needs more; a
-# real stage 2 sends each block's gradient off as it comes.
+# %% [markdown] **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a
+# single worker ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts;
+# the exchange, sharding's cost, is not measured here. Your function gets the whole gradient, so until the exchange
+# each worker holds half of the gradients more than the bar shows; a real stage 2 sends each block's gradient off as
+# it comes.
 
-# %% [markdown]
-# ## Each trick takes away one part, and that says when to use it
+# %% [markdown] ## What each trick takes away says when to use it
 #
 # | trick | takes away | left of GPT-2's 7.0 GB | use it |
 # |---|---|---|---|
-# | kernel: tiles, recomputed | the attention weights | 4.6 GB | always: it saves time, too |
+# | kernel: tiles, recomputed | the attention weights | 4.6 GB | always: as a kernel, it halves the time here |
 # | bfloat16 | a third of the vectors | 4.3 GB | where the processor has units for it |
 # | parts | vectors and log-probabilities, but one part's | 2.7 GB | if the batch does not fit |
 # | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit: they cost a second forward pass |
 # | sharding, stage 2 | gradients and moments, but one share | 1.6 GB in each of two workers | if the state does not fit: no other trick touches it |
 #
-# Begin at the top, and stop when the step fits. The costs in the small model:
+# If the state alone does not fit, shard. Otherwise begin at the top, and stop when the step fits. The costs in the
+# small model:
 
 # %%
 print(table)
@@ -996,9 +997,10 @@ check(scaled_scores_early)
 # ## What you can do now
 #
 # **What fills the memory of a training step, and which trick takes away which part of it?** With four texts, most of
-# GPT-2's step is activations, above all attention weights; the rest is state. Tiles take away the attention weights;
-# bfloat16, parts and checkpoints take away most of the other activations; sharding takes a share of the state. Where
-# operations are the limit, a budget of C buys about $\sqrt{C/120}$ parameters, at 20 tokens for each.
+# GPT-2's step is activations, above all attention weights; the rest is state. Tiles, computed again in the backward
+# pass, take away the attention weights; bfloat16, parts and checkpoints take away most of the other activations;
+# sharding takes a share of the state. Where operations are the limit, a budget of C buys about $\sqrt{C/120}$
+# parameters, at 20 tokens for each.
 #
 # **Two questions to think about**
 #
