@@ -9,13 +9,14 @@
 #
 # *At most one megabyte*
 #
-# Write the best language model that fits into one megabyte. You hand in a class `Model`, and a file of weights of at
+# Write the best language model that fits into one megabyte. You hand in a class `Model` and a file of weights of at
 # most 1,000,000 bytes. In the exam the model sees contexts of 256 bytes from an unseen text, and gives a probability to
-# each of the 256 bytes that may come next. Its score is the mean of −log₂ of the probability of the byte that came:
+# every byte that may come next. Its score is the mean of −log₂ p, where p is the probability of the byte that came:
 # [bits per byte](../../site/glossary.md#bits-per-byte). Fewer are better.
 #
-# The opponent is xz, a program that packs files. Like your model, it reads the training text first. On one scoreboard
-# you add model after model: counts, a transformer, a cache, and their mixture. Does one megabyte get ahead of xz?
+# A coder needs about −log₂ p bits for a byte of probability p, so the score says how far the model could compress the
+# text. Hence the opponent: xz, a program that compresses files. Like your model, it reads the training text first. Does
+# one megabyte get ahead of xz? You put four models on a scoreboard, mix three of them, and then build your own.
 #
 # | | |
 # |---|---|
@@ -52,9 +53,11 @@ torch.set_num_threads(1)    # as in the exam
 # %% [markdown]
 # ## The scoreboard starts with byte frequencies
 #
-# The text is the prose of Python's reference manual, in three parts: one to **train** on, one for scores at **home**,
-# and one that is **held back** until the end. At home, all models are scored on the same contexts. The first one
-# ignores the context and gives each byte its frequency in the training part (**order 0**).
+# The text is `manual`, the prose of Python's reference manual. (Two longer ones come at the end: `austen`, six novels
+# by Jane Austen, and `enwik8`, the beginning of a dump of Wikipedia.) Each text has three parts: one to **train** on,
+# one for validation (**home**: your own checks use it), and one that is **held back** as a test until the end.
+#
+# The first model ignores the context and gives each byte its frequency in the training part (**order 0**).
 
 # %%
 check.text = text = open_text("manual")    # or "austen", where its files are
@@ -88,16 +91,21 @@ enter("order 0", order_0, {"p": p})
 show("order 0")
 
 # %% [markdown]
-# The last line is the one to beat. Pack the training part and home together, and subtract the size of the packed
-# training part. The rest, in bits per byte of home, is xz's score. It can be compared, since a coder needs about
-# −log₂ p bits for a byte of probability p. xz looks back on everything before, a model on 256 bytes only.
+# The last line is the one to beat: the bits that home adds to what xz needs for the training part, per byte of home.
+# xz looks back on everything before, a model on 256 bytes only.
 #
 # ## Counts of longer sequences halve the bits
 #
-# An **n-gram** is a sequence of n bytes. The second model is a table of n-grams of up to seven bytes, each with the
-# probability of its last byte after the others. The longest n-gram that the table knows comes first. From its count a
-# constant is subtracted, and the probability that this frees is divided as the next shorter n-gram predicts:
-# **absolute discounting** ([Ney, Essen and Kneser, 1994](https://doi.org/10.1006/csla.1994.1001)).
+# The second model looks at up to six bytes. An **n-gram** is a sequence of n bytes; the table holds n-grams of up to
+# seven, each with the probability of its last byte after the others.
+#
+# <details><summary>What if the table does not know an n-gram?</summary>
+#
+# The longest n-gram that the table knows comes first. From its count a constant is subtracted, and the probability that
+# this frees is divided as the next shorter n-gram predicts: **absolute discounting**
+# ([Ney, Essen and Kneser, 1994](https://doi.org/10.1006/csla.1994.1001)).
+#
+# </details>
 
 # %%
 table = count_ngrams(text.train, capacity=150_000)
@@ -108,8 +116,9 @@ show("table of n-grams")
 # %% [markdown]
 # ## After 200 steps, a transformer is far behind the table
 #
-# You have written all parts of a transformer. Now write the whole as a function of its weights. Within a block they are
-# named as in PyTorch's `nn.TransformerEncoderLayer`, so that what PyTorch has trained runs in your code.
+# A transformer can look further back, here at 128 bytes. You have written all its parts. Now write the whole as a
+# function of its weights. Within a block they are named as in PyTorch's `nn.TransformerEncoderLayer`, so that what
+# PyTorch has trained runs in your code.
 #
 # | name | shape | |
 # |---|---|---|
@@ -208,13 +217,16 @@ enter("transformer, 200 steps", said_by_transformer, file)
 show("transformer, 200 steps")
 
 # %% [markdown]
-# int8 costs this model next to nothing. The table, counted in seconds, is far ahead.
+# int8 costs this model next to nothing, but the table, counted in seconds, is far ahead.
 #
-# ## A poor model improves a better one
+# ## Can a poor model improve a better one?
 #
-# A **mixture** of models predicts the weighted mean of their probabilities, p = Σ wᵢ pᵢ, with weights w that add up
-# to 1. Then its probabilities add up to 1 too. The fourth model is a **cache**: it looks for the context's last bytes
-# earlier in the same 256 bytes, and predicts what followed them there. It needs no file.
+# The table looks at six bytes. It cannot see that a rare word was used a moment ago, and may be used again. A **cache**
+# sees only this: it looks for the context's last bytes earlier in the same 256 bytes, and predicts what followed them
+# there.
+#
+# A **mixture** combines such models. It predicts the weighted mean of their probabilities, p = Σ wᵢ pᵢ, with weights w
+# that add up to 1. Then its probabilities add up to 1 too.
 
 # %% [markdown]
 # <div class="card">
@@ -287,17 +299,17 @@ show("table of n-grams", "cache", "table and cache, 4 to 1")
 check.prediction("some_cache", some_cache)
 
 # %% [markdown]
-# **With the cache the table got better, though the cache alone needs more than twice the bits.** In this mixture the
-# table has the weight 0.8, so no byte costs more than log₂(1/0.8) = 0.32 bits above the table alone. Where the table
-# gives 1/1000 to a byte that the cache expects, the mixture gains several. A mean of logarithms would let one model
-# veto a byte, and would not add up to 1.
+# **With the cache the table got better, though the cache alone needs more than twice the bits.** The table's weight is
+# 0.8, so no byte costs more than log₂(1/0.8) = 0.32 bits above the table alone. Where the table gives 1/1000 to a byte
+# that the cache expects, the mixture saves several bits. A mean of logarithms would let one model veto a byte, and
+# would not add up to 1.
 #
 # ## The best weights can be computed
 #
 # Four to one is a guess. **Expectation maximisation** (EM) finds the best weights from the probabilities that the
-# models gave to the bytes that came. It repeats two steps. First, for each target, which share of the mixture's
-# probability came from model i, wᵢpᵢ / Σ wⱼpⱼ? Second, the mean of these shares over all targets is the new wᵢ. The
-# likelihood never falls ([Dempster et al., 1977](https://doi.org/10.1111/j.2517-6161.1977.tb01600.x)).
+# models gave to the targets, the bytes that came. It repeats two steps. First, for each target: which share of the
+# mixture's probability came from model i, wᵢpᵢ / Σ wⱼpⱼ? Second, the mean of these shares over all targets is the new
+# wᵢ. The likelihood never falls ([Dempster et al., 1977](https://doi.org/10.1111/j.2517-6161.1977.tb01600.x)).
 
 # %% [markdown]
 # <div class="card">
@@ -347,7 +359,8 @@ enter("all three, weights by EM", mix(three, w), table | file)
 show("all three, weights by EM")
 
 # %% [markdown]
-# The best score so far. How? Take a byte that the table finds very unlikely and both others expect:
+# The best score so far. How do the poorer models help? Take a byte that the table finds very unlikely and both others
+# expect:
 
 # %%
 said = right(three)
@@ -364,13 +377,12 @@ for name, share, p in zip(names, [*w, 1], every):
           f"{-p_byte.log2():5.1f}   {chr(most)}, {p[most]:.2f}")
 
 # %% [markdown]
-# The table is all but sure of *b*, as in *number*. The cache finds *numeric* twice in this context. The mixture's
-# probability is the sum of the three products. It still expects *b* most, but the byte that came costs less than half
-# of the table's bits.
+# The table is all but sure of *b*, as in *number*. The cache finds *numeric* twice in this context. In the mixture,
+# whose probability is the sum of the three products, the byte that came costs less than half of the table's bits.
 #
-# ## The mixture's weights need unseen text
+# ## On which text should the weights be fitted?
 #
-# So far they were fitted at home, where they were scored too. Would the training part do instead?
+# So far they were fitted at home, where the mixture was scored too. Would the training part do instead?
 
 # %% [markdown]
 # <div class="card">
@@ -415,17 +427,11 @@ check.prediction("seen_text", seen_text)
 # half of home that mixture is worse than the one fitted on the first. So fit the weights at home, and make few choices
 # there.
 #
-# ## Your model
+# ## What else could save bits?
 #
-# Write your file with `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`. All that is learned from a
-# text belongs in this file, not in your code. Train on any text except what is held back. Home is for the mixture's
-# weights only.
-#
-# For a start, `python -m helpers.training.your_own --text manual` builds a table and a larger transformer (e = 128,
-# h = 4, three blocks, 128 positions) in a few minutes, fits the mixture's weights at home, and writes the file where
-# you run it.
-#
-# Where are more bits to be found? Hardly in a larger table:
+# The mixture is still behind xz, and fills only half of the megabyte. Does it need a larger table, or a larger
+# transformer? `python -m helpers.training.your_own --text manual` trains such a transformer (e = 128, h = 4, three
+# blocks, 128 positions) in a few minutes, and mixes it with a table and the cache.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte over the size of a model in kilobytes. The curve of tables falls steeply at first and slowly from about 100 kB on, to a little below 2.3. A single point below the largest table, at about 2.1, is that table with the cache. Two more lie to the right: a larger transformer at the height of the largest table, and, at the limit of 1,000 kB, a mixture of table, cache and transformer, a little below 2. A dashed line below all of them marks xz after the training part."}}
 sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
@@ -451,26 +457,32 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** Each circle is a table with the n-grams that save the most bits in training. The square and the
-# diamond are the command's models, recorded, one run, on the scoreboard's contexts. Of the diamond's file the
-# transformer takes two thirds, a table the rest.
+# diamond are the command's models, recorded, one run, on the scoreboard's contexts.
 #
 # </div>
 #
 # **From 100 kB on, 260 kB more of table gain less than the cache, which takes no byte.** The larger transformer is only
-# as good as the largest table, but the mixture of all three is better than any of them. Bytes are hardly scarce: the
-# file could hold the whole training part five times, unpacked.
+# as good as the largest table, but the mixture of all three is better than any of them. On this text bytes are hardly
+# scarce: the file could hold the whole training part five times, uncompressed.
 #
 # So look elsewhere: longer training, more blocks, a longer window (the command has an option for each), fewer bits for
 # a weight, or a mixture whose weights depend on the context.
 #
+# ## Your model
+#
+# For a start, take the file that the command writes where you run it. Write your own with
+# `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`. All that is learned from a text belongs in this
+# file, not in your code. Train on any text except what is held back. Home is for the mixture's weights only.
+#
 # **Points.** You get one for each **landmark** that your model equals or beats. gzip and xz have read nothing here, and
-# are easy marks. *A small transformer* is the figure's square, *the course's best* its diamond, both on the check's 256
-# contexts at home, with 0.05 bits added. The exam's text is your instructor's choice.
+# are easy to beat. *A small transformer* is the figure's square, *the course's best* its diamond, both on the check's
+# 256 contexts at home, with 0.05 bits added.
 #
 # <details><summary>What the exam asks for, and what it refuses</summary>
 #
 # `Model` is asked for up to 1,024 contexts, at most 128 at a time, and then again for 64 of them. For all of it,
-# loading included, it has two minutes of one core, and no network. The training text itself may be in the file.
+# loading included, it has two minutes of one core, and no network. The training text itself may be in the file. The
+# exam's text is your instructor's choice.
 # `python -m helpers board` lists all your scores of the check.
 #
 # | what is wrong | what happens |
@@ -496,9 +508,9 @@ for name, score in text.landmarks().items():
 # tensors in a dict. `log_probabilities(contexts)` gets contexts (b, 256), int64, with values from 0 to 255, and
 # returns natural logarithms of the next byte's probabilities, (b, 256), floating-point numbers.
 #
-# A point for each landmark. The functions imported above exist in the exam: `ByteTransformer`, `from_int8`,
-# `table_log_probabilities` and `cache_log_probabilities`. Imports, functions and classes of your other cells are
-# available too. Nothing else of the notebook is run.
+# The functions imported above exist in the exam: `ByteTransformer`, `from_int8`, `table_log_probabilities` and
+# `cache_log_probabilities`. Imports, functions and classes of your other cells are available too. Nothing else of the
+# notebook is run.
 #
 # <details><summary>Hint 1: a first point</summary>
 #
@@ -553,8 +565,7 @@ check(Model)
 # ## Is one megabyte ahead of xz?
 #
 # The scoreboard's last model is yours. A score is a mean over contexts, and bits differ much from byte to byte, so its
-# **standard error** is large. (Neighbouring contexts overlap, which the formula ignores, so the true error may be
-# larger.)
+# **standard error** is large. (Neighbouring contexts overlap, which the formula ignores: the true error may be larger.)
 
 # %%
 tensors = load_file("weights.safetensors")
@@ -576,11 +587,11 @@ for name, nats in (("your model", of_yours), ("the table, less your model", save
     print(f"{name:26} {nats.mean() / math.log(2):.2f} ± {error(nats):.2f} bits per byte")
 
 # %% [markdown]
-# At home xz is ahead, by between one and two standard errors. The model's lead over the table is clear: a difference on
-# the same contexts has a smaller error.
+# At home xz is ahead of the course's model, by between one and two standard errors. The model's lead over the table is
+# clear: a difference on the same contexts has a smaller error.
 #
-# Nothing was fitted on the parts held back, so they decide. The command was run on three texts, once each; on the two
-# long ones it trained for about a quarter of an hour on one core. ± is one standard error.
+# Nothing was fitted on the parts held back, so they decide. The command was run on all three texts, once each; on the
+# two long ones it trained for about a quarter of an hour on one core. ± is one standard error.
 
 # %%
 print("                               xz  table  transformer  mixed with the cache")
@@ -610,9 +621,9 @@ for name, run in runs.items():
 # ## The end of the course
 #
 # Lesson 1 began with a dot product: how well does a query fit a key? Your `decoder` is what became of it, lessons 1 to
-# 7 in some twenty lines. With GPT-2's weights, tokens and formula for GELU, these lines compute GPT-2. You have written
-# each of them, and tested what it does. They are not always the best model: on the short manual, after a short
-# training, counting kept up with them; on the long novel, they won. On the next text, measure.
+# 7 in some twenty lines. With GPT-2's weights, tokens and formula for GELU, these lines compute GPT-2. They are not
+# always the best model: on the short manual, after a short training, counting kept up with them; on the long novel,
+# they won. On the next text, measure.
 #
 # ## Further reading
 #
