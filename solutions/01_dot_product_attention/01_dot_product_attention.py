@@ -136,10 +136,10 @@ from helpers.players import show_player
 
 show_player("dot-product")
 
-# %% [markdown] Words can have such vectors, too. Those below were learned from which words stand near each other in
-# Python's reference manual (an optional section near the end sketches how): words that keep the same company have
-# similar vectors. Each vector has e = 40 components and length 2, so a score is at most 4: that of a word with
-# itself.
+# %% [markdown]
+# Words can have such vectors, too. Those below were learned from which words stand near each other in Python's
+# reference manual (an optional section near the end sketches how): words that keep the same company have similar
+# vectors. Each vector has e = 40 components and length 2, so a score is at most 4: that of a word with itself.
 
 # %%
 vocabulary, vectors = word_vectors()
@@ -701,8 +701,9 @@ check(hurried_attention)
 #
 # </details>
 
-# %% [markdown] **No error and no shape gave this mistake away, and exercise 4's gap is 0 for it, too; the picture
-# did.** Would the score of a trained model?
+# %% [markdown]
+# **No error and no shape gave this mistake away, and exercise 4's gap is 0 for it, too; the picture did.** Would the
+# score of a trained model?
 
 # %% [markdown]
 # ## Your model so far
@@ -821,8 +822,9 @@ unseen = masked_squared_error(users, films, complete, ~seen)
 all_zero = masked_squared_error(0 * users, films, complete, ~seen)
 print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all_zero:.2f})")
 
-# %% [markdown] **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for
-# always predicting 0. (They also [recover both features](../../site/further.md#lesson-1).)
+# %% [markdown]
+# **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for always predicting
+# 0. (They also [recover both features](../../site/further.md#lesson-1).)
 #
 # This is **matrix factorisation**: give every object a vector, let dot products be the scores, and learn the vectors
 # from known scores.

@@ -525,20 +525,20 @@ check.prediction("four_starts", four_starts)
 # | **soft start** | 3.33 to 3.42 | 3.53 to 3.54 (8 times smaller) |
 # | **sharp start** | 3.54 to 3.59 (8 times larger) | 3.54 to 3.59 |
 #
-# **Only scaling together with a soft start ends below 3.53**, the score of lesson 1's model without self-attention.
-# Models in one line of the table have the same first scores, and part only in training: without scaling, a step of the
-# same size in the query matrix moves a score 8 times as far. (Our optimizer's steps hardly depend on the size of the
-# gradient. With plain gradient descent, [wide vectors need only a soft start](../../site/further.md#lesson-3) in a
-# smaller task.)
+# **With large matrices, only scaling together with a soft start ends below 3.53**, the score of lesson 1's model
+# without self-attention. The two models with a soft start have the same first scores, and part only in training:
+# without scaling, a step of the same size in the query matrix moves a score 8 times as far. (Our optimizer's steps
+# hardly depend on the size of the gradient. With plain gradient descent, [wide vectors need only a soft
+# start](../../site/further.md#lesson-3) in a smaller task.)
 #
 # So with large matrices this model needs both effects of scaling: rows start soft, and steps change scores less.
 
 # %% [markdown]
 # ## A head that was trained with scaling needs it
 #
-# In a model that was trained with scaling, you have no choice: its matrices fit scaled scores. **Without scaling the
-# head computes something else, and no error says so.** Lesson 2 left scaling out of a head of a published model, and
-# every shape was right. Here is its map again, beside the scaled one.
+# In a model that was trained with scaling, the factor has to stay: its matrices fit scaled scores. **Without scaling
+# the head computes something else, and no error says so.** Lesson 2 left scaling out of a head of a published model,
+# and every shape was right. Here is its map again, beside the scaled one.
 
 # %% mystnb={"image": {"alt": "Two maps of the weights of the twelve words the boat could not reach the bank because it was too muddy, of one head. Not scaled, a few cells are dark; the darkest are bank to muddy and muddy to bank. Scaled, all cells are pale; the same two are still the darkest."}}
 from helpers.data.sentence import WORDS, queries_keys_values
@@ -735,7 +735,7 @@ ladder.show()
 #
 # </div>
 #
-# The new row is where lesson 2's is, and the two samples read alike.
+# The new row overlaps lesson 2's, and the two samples read alike.
 
 # %% [markdown]
 # ## What you can do now
@@ -744,8 +744,8 @@ ladder.show()
 #
 # - **By the root of d, because the variance of a score is d** (if components are independent, with variance 1). Without
 #   the division, wide vectors get sharp rows by chance.
-# - **Divide, because a key with hardly any weight gets hardly any gradient.** Our model needed scaling only where its
-#   matrices started large. There it needed both effects: the soft start and the smaller steps.
+# - **Divide, because a sharp row passes hardly any gradient to its other keys.** Our model needed scaling only where
+#   its matrices started large. There a soft start was not enough: the steps had to shrink, too.
 # - **A head that was trained with scaling needs it**, and no error says that it is missing.
 #
 # But sharp or soft, a row is still one average. Lesson 4 lets a word ask several questions at once.

@@ -234,10 +234,11 @@ shown = ["".join(pair).replace("Ġ", "·") for pair in learned]
 for name, part in (("first", shown[:18]), ("last", shown[-14:])):
     print(f"{name:>5}:", "  ".join(part))
 
-# %% [markdown] **What the text repeats becomes a token.** The first merges are common in English: *he*, *in*, *on*,
-# *the*. Among the last are some of this text's own, such as *value* and *class*. GPT-2 has 50,000 merges, learned on
-# web pages. Its vocabulary numbers the 256 bytes, then the symbol that each merge makes; with one token for the end
-# of a text, n = 50,257.
+# %% [markdown]
+# **What the text repeats becomes a token.** The first merges are common in English: *he*, *in*, *on*, *the*. Among
+# the last are some of this text's own, such as *value* and *class*. GPT-2 has 50,000 merges, learned on web pages.
+# Its vocabulary numbers the 256 bytes, then the symbol that each merge makes; with one token for the end of a text, n
+# = 50,257.
 #
 # How is a new text cut?
 #
@@ -428,10 +429,11 @@ show_cuts("1234567890", "1999", "2024")
 # %% nbgrader={"grade": true, "grade_id": "check_cut_of_digits", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("cut_of_digits", cut_of_digits)
 
-# %% [markdown] **Digits come in uneven groups.** *1999* was frequent enough to become one token; *2024* was not.
-# Where they are cut changes how well a model calculates ([Singh and Strouse,
-# 2024](https://arxiv.org/abs/2402.14903)); the first Llama cut every number into single digits ([Touvron et al.,
-# 2023](https://arxiv.org/abs/2302.13971), section 2.1). Do all languages fare alike?
+# %% [markdown]
+# **Digits come in uneven groups.** *1999* was frequent enough to become one token; *2024* was not. Where they are cut
+# changes how well a model calculates ([Singh and Strouse, 2024](https://arxiv.org/abs/2402.14903)); the first Llama
+# cut every number into single digits ([Touvron et al., 2023](https://arxiv.org/abs/2302.13971), section 2.1). Do all
+# languages fare alike?
 #
 # ## Languages do not cost the same
 #

@@ -419,13 +419,14 @@ class Tiles(torch.autograd.Function):
 model.use_attention(Tiles.apply)
 table.measure("tiles, recomputed", step, model, optimiser)
 
-# %% [markdown] **No matrix is left.** The activations are less than a third of the first row's, and the step takes
-# about as long as with stored tiles. This is the backward pass of
-# **[FlashAttention](../../site/glossary.md#flashattention)**, with one number in place of m and ℓ, as in its second
-# version. Your class writes each tile to memory and reads it back for every operation. FlashAttention's kernel
-# finishes a tile while it lies in a GPU's small fast memory; that is its authors' reason why it is fast, although it
-# computes the weights twice ([Measured further](../../site/further.md#lesson-17)). PyTorch's
-# `scaled_dot_product_attention` chooses such a kernel where it has one:
+# %% [markdown]
+# **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
+# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, with
+# one number in place of m and ℓ, as in its second version. Your class writes each tile to memory and reads it back
+# for every operation. FlashAttention's kernel finishes a tile while it lies in a GPU's small fast memory; that is its
+# authors' reason why it is fast, although it computes the weights twice ([Measured
+# further](../../site/further.md#lesson-17)). PyTorch's `scaled_dot_product_attention` chooses such a kernel where it
+# has one:
 
 # %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
 model.use_attention(None)
@@ -484,7 +485,8 @@ for kind in (torch.float32, torch.bfloat16):
 # %% nbgrader={"grade": true, "grade_id": "check_thousand_small_steps", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("thousand_small_steps", thousand_small_steps)
 
-# %% [markdown] A training adds small steps to its weights, and in 16 bits they can get lost. So **[mixed
+# %% [markdown]
+# A training adds small steps to its weights, and in 16 bits they can get lost. So **[mixed
 # precision](../../site/glossary.md#mixed-precision)** uses 16 bits for matrix products and their results only. The
 # weights that the optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
 # 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations:
@@ -497,11 +499,12 @@ gpt2["vectors"] *= (2 * 4 + 12 * 2) / (12 * 4)      # 2 of 4 bytes and 12 of 2, 
 gpt2["copies of weights"] = 2 * N
 bars.add("bfloat16", gpt2)
 
-# %% [markdown] **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities
-# and two vectors of each block, the inputs of the norms, stay in 32 bits. The other ten are in 16 bits and become
-# twelve: the input of queries, keys and values, here three layers, is kept three times. And autocast keeps 16-bit
-# copies of the weights, which the bar counts as activations. Whether it saves time depends on the processor; 0.94 ×
-# is no more than two runs differ.
+# %% [markdown]
+# **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities and two
+# vectors of each block, the inputs of the norms, stay in 32 bits. The other ten are in 16 bits and become twelve: the
+# input of queries, keys and values, here three layers, is kept three times. And autocast keeps 16-bit copies of the
+# weights, which the bar counts as activations. Whether it saves time depends on the processor; 0.94 × is no more than
+# two runs differ.
 #
 # Nearly half of what GPT-2's step needs still grows with the number of texts. Must all four be in memory at once?
 
@@ -584,9 +587,10 @@ for kind in ("vectors", "log-probabilities"):
     gpt2[kind] /= 4
 bars.add("four parts", gpt2)
 
-# %% [markdown] **Vectors and log-probabilities fall to a quarter.** The copies of the weights and of the mask stay,
-# so the row falls only to 0.32 ×. From now on all that a bar shows is in memory at the same moment: the first part's
-# gradients are there while the next part runs.
+# %% [markdown]
+# **Vectors and log-probabilities fall to a quarter.** The copies of the weights and of the mask stay, so the row
+# falls only to 0.32 ×. From now on all that a bar shows is in memory at the same moment: the first part's gradients
+# are there while the next part runs.
 #
 # Now one text is left, and its vectors are the largest part of the activations. Must they be kept?
 
@@ -799,13 +803,14 @@ gpt2["moments"] /= 2
 bars.add("sharded step", gpt2)
 bars.draw("Two workers halve gradients and moments in each")
 
-# %% [markdown] **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a
-# single worker ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts;
-# the exchange, sharding's cost, is not measured here. Your function gets the whole gradient, so until the exchange
-# each worker holds half of the gradients more than the bar shows; a real stage 2 sends each block's gradient off as
-# it comes.
+# %% [markdown]
+# **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
+# ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts; the exchange,
+# sharding's cost, is not measured here. Your function gets the whole gradient, so until the exchange each worker
+# holds half of the gradients more than the bar shows; a real stage 2 sends each block's gradient off as it comes.
 
-# %% [markdown] ## What each trick takes away says when to use it
+# %% [markdown]
+# ## What each trick takes away says when to use it
 #
 # | trick | takes away | left of GPT-2's 7.0 GB | use it |
 # |---|---|---|---|

@@ -195,7 +195,7 @@ for (a, b), drawn, greedy in list(zip(*columns))[:6]:
     print(f"{a}+{b}      {drawn:9} {greedy}")
 
 # %% [markdown]
-# With the mask, exact match is 28 %. Three more runs of each:
+# With the mask, exact match is 28 %. Three recorded runs of each:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends about three times as high. Bands of three seeds do not overlap at the end."}}
 points = recorded("answering")["result"]["looks"]
@@ -234,9 +234,10 @@ plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
 measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
 
 # %% [markdown]
-# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: the hedges are gone, and
-# single answers are right more often. Suppose now that demonstrations cannot be filtered. Then the model's own answers
-# can be judged.
+# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: the hedges are gone,
+# and single answers are right more often. Suppose now that there are no clean demonstrations. Then the model's own
+# answers can be judged. (Our judge knows the sums, so it could have filtered the demonstrations; elsewhere people can
+# often judge what nobody has written.)
 #
 # ## A judge's choices reduce the hedging
 #
@@ -400,7 +401,7 @@ train_on_pairs(chosen_loss, "chosen alone")
 # raises the chosen ones less; its margin can grow even if both fall. Preferences are meant for cases where no answer is
 # perfect, as with summaries; this lesson has none.
 #
-# The judge has chosen once, at the start. What if a program scores every batch anew?
+# The judge has chosen once, at the start. What if it scores every new batch?
 #
 # ## A strict reward needs no pairs
 #
@@ -461,8 +462,8 @@ check(exact_match)
 #
 # So far a wrong answer, with reward 0, does not count at all. With the expected reward subtracted it does, and the
 # estimate is usually less noisy. Its mean stays, since $\sum_y \pi\,\nabla\log\pi = \nabla \sum_y \pi = 0$. The
-# difference is the **advantage**. Group-relative policy optimisation (GRPO) takes the mean reward of several answers to
-# the same question as the expected one, and divides by their standard deviation ([Shao et al.,
+# reward less the expected one is the **advantage**. Group-relative policy optimisation (GRPO) takes the mean reward
+# of several answers to the same question as the expected one, and divides by their standard deviation ([Shao et al.,
 # 2024](https://arxiv.org/abs/2402.03300), section 4.1).
 
 # %% [markdown]
@@ -533,13 +534,13 @@ for row in advantages(rewards).tolist():
 check.prediction("all_right", all_right)
 
 # %% [markdown]
-# The simplest loss is −A log π for each token of an answer with advantage A; π is now the probability of that token. In
-# the first group above it raises the rare right answer with a weight of 2.65, and lowers each wrong one with 0.38. The
-# loss is right only while the model that wrote the answers is the present one.
+# The simplest loss is −A log π for each token of an answer with advantage A; π is now the probability of that token.
+# In the first group above it raises the rare right answer with a weight of 2.65, and lowers each wrong one with 0.38.
+# The loss needs fresh answers for each step, written by the present model.
 #
 # But sampling is expensive, so a batch often serves for several steps, while the model changes. Then the **ratio** of
-# a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes
-# the place of log π. Its gradient is $r\,\nabla\log\pi$, the same at r = 1.
+# a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes the place of
+# log π. Its gradient is $r\,\nabla\log\pi$; at r = 1 that is the gradient of log π.
 #
 # The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts. So a token with A > 0 is not raised
 # further once r is above 1 + ε, and one with A < 0 is not lowered further below 1 − ε.
@@ -730,8 +731,8 @@ check.prediction("hole", hole)
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, but exact match
 # falls from 28 % to 8 %. Now even the greedy answers all hedge. This is **reward hacking**. The reward alone does not
-# show it; exact match, the hedged share and the answers do. Some hedges even name one number
-# twice: hedges were paid more on average, so the form was learned.
+# show it; exact match, the hedged share and the answers do. Some hedges even name one number twice. Hedges were paid
+# more on average, which is probably why the form was learned.
 #
 # In the player, take the steps yourself.
 
@@ -793,8 +794,8 @@ check(pack)
 #
 # **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
 # imitates has no hedges; without the questions in the loss, answers are learned sooner. A short training on answers
-# that a judge has chosen leaves a few hedges. If demonstrations cannot be filtered, they can still teach the adding,
-# and a strict reward can then remove nearly all hedges:
+# that a judge has chosen leaves a few hedges. If there are no clean demonstrations, hedged ones can still teach the
+# adding, and a strict reward can then remove nearly all hedges:
 
 # %% tags=["hide-input"]
 rows = {"answers": "answer", "chosen answers alone": "chosen",
@@ -815,7 +816,7 @@ for name, part in rows.items():
 #
 # </div>
 #
-# The lenient reward taught hedging instead. You can write each of these losses, and pack dialogues into a row.
+# The same loss with the lenient reward taught hedging.
 #
 # **A question to think about**
 #
