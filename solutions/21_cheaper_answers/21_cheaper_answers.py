@@ -9,9 +9,9 @@
 #
 # *Fewer bits, fewer passes*
 #
-# To write one token, a model reads all its weights from memory. Eight billion weights in 16 bits are 16 GB. A memory
-# that delivers 100 GB a second then allows at most about 6 tokens a second, however fast the processor is. The model
-# also reads its cache: the keys and values of the text so far. If reading is the bottleneck,
+# To write one token of one text, a model reads all its weights from memory. Eight billion weights in 16 bits are 16
+# GB. A memory that delivers 100 GB a second then allows at most about 6 tokens a second, however fast the processor
+# is. The model also reads its cache: the keys and values of the text so far. If reading is the bottleneck,
 #
 # $$\frac{\text{seconds}}{\text{token}} \approx \frac{\text{passes}}{\text{token}} \cdot
 # \frac{\text{bytes of weights} + \text{bytes of cache}}{\text{bytes read in a second}} .$$
@@ -63,9 +63,10 @@ check = start("21_cheaper_answers")
 # %% [markdown]
 # ## A cache saves much of each pass
 #
-# The formula counts only reading, which is fair if a pass computes little. Without a cache a pass computes the whole
-# text anew. With the [key–value cache](../../site/glossary.md#key-value-cache) it computes one position, and draws the
-# same tokens. For the pocket GPT-2 of lesson 12, trained on Python's standard library:
+# The formula counts only reading, which is fair if a pass computes little. A cache saves computing; the bytes that it
+# adds to reading are the second cost. Without a cache a pass computes the whole text anew. With the [key–value
+# cache](../../site/glossary.md#key-value-cache) it computes one position, and draws the same tokens. For the pocket
+# GPT-2 of lesson 12, trained on Python's standard library:
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
@@ -110,7 +111,8 @@ print(f"the weights in float32: {in_all / 1e6:.0f} MB")
 # Speeds are in processor time, medians of five runs: compare them only within one output.
 #
 # **The pocket model can show what rounding does to loss and text, but not what fewer bytes save:** with 9 MB of
-# weights, arithmetic and overhead count beside reading. A larger model is timed for that.
+# weights, arithmetic and overhead count beside reading. A larger model is timed below, where fewer bytes and integer
+# instructions help together.
 #
 # ## One scale for a matrix: 8 bits are enough, 3 spoil the model
 #
@@ -280,9 +282,9 @@ for name, model, count in (("pocket model", here, 32), ("100 million weights", l
 
 # %% [markdown]
 # **Integer products make the large model faster, and cost the pocket model hardly any loss.** They make the pocket
-# model slower, probably because rounding the inputs takes time.
+# model slower, why was not measured; rounding the inputs takes time, too.
 #
-# ## Kept out of 8 bits, outlier features cost almost nothing
+# ## Kept out of 8 bits, outlier features cost almost no loss
 #
 # In large models, inputs are harder to round. From about 6.7 billion parameters on, a few features of the activations
 # are up to 20 times as large as the others, in every layer ([Dettmers et al., 2022](https://arxiv.org/abs/2208.07339),
@@ -528,9 +530,9 @@ plt.show()
 #
 # ## Checked drafts leave the distribution as it is
 #
-# The third cost is passes. A pass over five positions reads the weights once, like a pass over one, but only over
-# tokens that are already written. So a cheap **draft model** guesses the next k tokens, and the large model checks them
-# all in one pass. This is a **round**:
+# The third cost is passes. A pass over five positions reads the weights once, like a pass over one, but it can read
+# only tokens that are already written. So a cheap **draft model** guesses the next k tokens, and the large model
+# checks them all in one pass. This is a **round**:
 
 # %%
 plots.diagrams.speculative_round()
@@ -538,8 +540,8 @@ plots.diagrams.speculative_round()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** k = 4. Each place of the pass judges the token after it. Two drafted tokens are kept, the third is
-# refused and drawn anew: three tokens for one pass.
+# **How to read it.** k = 4. Each place of the pass judges the token after it. Two drafted tokens are kept, the third
+# is refused and drawn anew, and all after it is thrown away: three tokens for one pass.
 #
 # </div>
 #
@@ -552,9 +554,9 @@ plots.diagrams.speculative_round()
 #
 # **Exercise 6 · `accept`** &nbsp; fix · ★★☆ · 9 minutes · 4 points
 #
-# The cell returns `keep`, the chance of each drafted token, and `rest`, the probabilities for a draw after a refusal.
-# With them the text is not distributed as the model's. Fix it. `keep` is 1 where q is 0. If p equals q at every token,
-# `rest` is p.
+# The cell returns `keep`, the chance with which each drafted token is kept, and `rest`, the probabilities for a draw
+# after a refusal. With them the text is not distributed as the model's. Fix it. `keep` is 1 where q is 0. If p equals
+# q at every token, `rest` is p.
 #
 # <details><summary>Hint 1: add it up</summary>
 #
@@ -644,10 +646,10 @@ show_player("draft")
 #
 # **Exercise 7 · `speculative_generate`** &nbsp; ★★★ · 16 minutes · 6 points
 #
-# Write `count` tokens. In each round the draft, called on everything so far, proposes k tokens, one by one, each drawn
-# from its probabilities. Then comes one pass of the model over everything. Keep each proposal in order with its chance;
-# at the first refusal draw from `rest` and end the round. If all k are kept, draw one more token from the model's
-# probabilities after the last. Tokens beyond `count` are cut off.
+# Write `count` tokens. In each round the draft, called on everything so far, proposes k tokens, one by one, each
+# drawn from its probabilities. Then comes one pass of the model over everything. Go through the proposals in order
+# and keep each with its chance; at the first refusal draw from `rest` and end the round. If all k are kept, draw one
+# more token from the model's probabilities after the last. Tokens beyond `count` are cut off.
 #
 # Everything random comes from `generator`. `finished_accept` may be used.
 #
@@ -707,7 +709,8 @@ check(speculative_generate)
 #
 # - **A.** differ, though both are draws from one distribution.
 # - **B.** are the same, because the distribution is.
-# - **C.** differ, because the draft is a worse model and shapes the text.
+# - **C.** differ, because the draft is a worse model, and some of its taste remains.
+#
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "same_seed", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -799,7 +802,7 @@ for name in drafts:
 # - Two of four blocks and the output layer cost at least ½.
 # - A lookup costs next to nothing.
 #
-# If reading is the bottleneck, c is the share of the bytes that the draft reads.
+# If reading is the bottleneck, c is the bytes that the draft reads, divided by those that the large model reads.
 
 # %% tags=["hide-input"]
 unrounded = in_all - matrix_bytes(pocket, 32)    # stays in float32
@@ -825,10 +828,11 @@ for name, speed in found.items():
     print(f"{name:20} {speed:6.0f} tokens a second")
 
 # %% [markdown]
-# **By this count two drafts cannot pay. Prompt lookup pays without a cache, and is about level with one**, timed on one
-# prompt. With a cache, a pass over five positions computes five times as much as a pass over one. If reading decided,
-# the draft in 4 bits would nearly double the speed: computed, not measured. [Measured
-# further](../../site/further.md#lesson-21) times the other two, and has larger outliers.
+# **By this count two drafts cannot pay. Prompt lookup pays without a cache, and is about level with one**, timed on
+# one prompt. With a cache, a round over five positions takes longer than a pass over one: it reads the same weights,
+# but computes more. If reading decided, the draft in 4 bits would nearly double the speed of a model in 32 bits:
+# computed, not measured. [Measured further](../../site/further.md#lesson-21) times the other two, and has larger
+# outliers.
 
 # %% [markdown]
 # ## What you can do now
