@@ -9,12 +9,20 @@
 #
 # *Fewer bits, fewer passes*
 #
-# To write one token, a model reads its weights once. Eight billion weights in 16 bits are 16 GB. A memory that
-# delivers 100 GB a second then allows at most about 6 tokens a second, however fast the processor is. **What makes
-# an answer cheaper, and does the text stay the same?**
+# To write one token of one text, a model reads all its weights from memory. Eight billion weights in 16 bits are 16
+# GB. A memory that delivers 100 GB a second then allows at most about 6 tokens a second, however fast the processor
+# is. The model also reads its cache: the keys and values of the text so far. If reading is the bottleneck,
 #
-# **Quantisation** stores each weight in fewer bits, and changes the model. A smaller **cache** leaves less to read
-# beside the weights. **Speculative decoding** reads the weights less often, and provably keeps the text's distribution.
+# $$\frac{\text{seconds}}{\text{token}} \approx \frac{\text{passes}}{\text{token}} \cdot
+# \frac{\text{bytes of weights} + \text{bytes of cache}}{\text{bytes read in a second}} .$$
+#
+# **What makes an answer cheaper, and does the text stay the same?** There are three costs:
+#
+# | cost | made smaller by | the text |
+# |---|---|---|
+# | bytes of weights | **quantisation**: fewer bits for each weight | changes |
+# | bytes of cache | fewer key heads, fewer bits, windows | changes |
+# | passes for a token | **speculative decoding**: a cheap draft, checked in one pass | keeps its distribution |
 #
 # | | |
 # |---|---|
@@ -23,8 +31,7 @@
 # | **It takes** | about 80 minutes: seven exercises, 26 points, and two predictions |
 # | **It computes** | about a minute in all |
 #
-# A matrix of weights is (o, i), o outputs and i inputs. Other sizes are those of [the notation
-# table](../../site/notation.md). Parts named `finished_…` are for the exercises that build on them.
+# A matrix of weights is (o, i): o outputs, i inputs. Parts named `finished_…` are for the exercises that build on them.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -56,9 +63,10 @@ check = start("21_cheaper_answers")
 # %% [markdown]
 # ## A cache saves much of each pass
 #
-# The pocket GPT-2 of lesson 12 was trained on Python's standard library. Without a cache each pass computes the whole
-# text anew. With the [key–value cache](../../site/glossary.md#key-value-cache) it computes one position, and draws the
-# same tokens.
+# The formula counts only reading, which is fair if a pass computes little. A cache saves computing; the bytes that it
+# adds to reading are the second cost. Without a cache a pass computes the whole text anew. With the [key–value
+# cache](../../site/glossary.md#key-value-cache) it computes one position, and draws the same tokens. For the pocket
+# GPT-2 of lesson 12, trained on Python's standard library:
 
 # %% tags=["hide-input"]
 files = gpt2_files("pocket_python")
@@ -100,17 +108,19 @@ in_all = 4 * sum(weight.numel() for weight in pocket.parameters())
 print(f"the weights in float32: {in_all / 1e6:.0f} MB")
 
 # %% [markdown]
-# Speeds are in processor time, medians of five runs. Compare them only within one output.
+# Speeds are in processor time, medians of five runs: compare them only within one output.
 #
-# **This model can show what rounding does to loss and text. It cannot show what fewer bytes save:** with 9 MB of
-# weights, arithmetic and overhead count beside reading. So expect no gain in speed from fewer bits on it. A larger
-# model is timed for that.
+# **The pocket model can show what rounding does to loss and text, but not what fewer bytes save:** with 9 MB of
+# weights, arithmetic and overhead count beside reading. A larger model is timed below, where fewer bytes and integer
+# instructions help together.
 #
-# ## With one scale for a matrix, 3 bits spoil the model
+# ## One scale for a matrix: 8 bits are enough, 3 spoil the model
 #
-# The simplest rounding divides a matrix by one number, its **scale**, and rounds to whole numbers: with 4 bits, from −7
-# to 7. Each weight is replaced by its whole number times the scale. Only the matrices of the blocks are rounded. The
-# loss is in [bits per byte](../../site/glossary.md#bits-per-byte) on modules that the model has not read. Texts are
+# The first cost is the weights. How few bits can each have? The simplest rounding divides a matrix by one number, its
+# **scale**, and keeps whole numbers: with 4 bits, from −7 to 7. The model computes with each whole number times the
+# scale. Only the matrices of the blocks are rounded.
+#
+# The loss is in [bits per byte](../../site/glossary.md#bits-per-byte) on modules that the model has not read. Texts are
 # [greedy](../../site/glossary.md#greedy-decoding).
 
 # %%
@@ -130,8 +140,8 @@ for bits, loss in coarse.items():
 
 # %% [markdown]
 # **With 8 bits the loss hardly changes. With 3 it more than doubles**, and the text is nonsense. The largest weight
-# sets the step for all others. So give each row a scale of its own, or each **group**: a stretch of consecutive numbers
-# of a row. With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer of a weight w in it are
+# sets the step for all others. So give each row a scale of its own, or each **group** of consecutive numbers of a row.
+# With $m = 2^{\text{bits}-1} - 1$, the scale s of a group and the integer of a weight w in it are
 #
 # $$s = \frac{\max |w|}{m}, \qquad \mathrm{integer}(w) = \mathrm{round}(w / s) .$$
 
@@ -181,7 +191,7 @@ check(quantize)
 # %% [markdown]
 # ## A scale for each row removes most of the added loss
 #
-# A scale of 16 bits for each group of 32 adds half a bit to each weight. Is that worth it?
+# Scales are bytes, too: one of 16 bits for each group of 32 adds half a bit to each weight. Is that worth it?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which cross."}}
 scalings = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
@@ -206,13 +216,14 @@ for bits in (4, 3):
 #
 # </div>
 #
-# **With 3 and 4 bits, a scale for each row recovers about three quarters of the loss that one scale adds, for almost
-# no bytes.** Groups of 32 recover more, for more bytes: at equal size neither is clearly better in this model.
+# **With 3 and 4 bits, a scale for each row removes about three quarters of the loss that one scale adds, for almost no
+# bytes.** Groups of 32 remove more, for more bytes: at equal size neither is clearly better in this model.
 #
 # ## Inputs can be integers of 8 bits as well
 #
-# If the inputs of a layer are integers, too, so is the whole product, and many processors have special instructions for
-# that. Activations are not known beforehand, so each vector gets its scale when it arrives:
+# So far the whole numbers become floats again before they are multiplied. If a layer's inputs are integers, too, so are
+# the products, and many processors have special instructions for these. Each vector of inputs gets its scale when it
+# arrives:
 #
 # $$y_o \approx s_x\, s_o \sum_i \mathrm{integer}(x_i)\, \mathrm{integer}(w_{oi}) .$$
 
@@ -255,8 +266,8 @@ def int8_linear(x, integers, scales):
 check(int8_linear)
 
 # %% [markdown]
-# `int8_linear` multiplies whole numbers as floats. `with_integer_products` computes the same with int8 tensors. It is
-# timed on the pocket model and on one of 100 million random weights:
+# `int8_linear` multiplies whole numbers as floats. `with_integer_products` uses int8 tensors. It is timed on the pocket
+# model and on one of 100 million random weights:
 
 # %% tags=["hide-input"]
 in_integers = with_linear(pocket, lambda x, w: int8_linear(x, *quantize(w, 8)))
@@ -271,14 +282,14 @@ for name, model, count in (("pocket model", here, 32), ("100 million weights", l
 
 # %% [markdown]
 # **Integer products make the large model faster, and cost the pocket model hardly any loss.** They make the pocket
-# model slower, probably because rounding the inputs takes time.
+# model slower, why was not measured; rounding the inputs takes time, too.
 #
-# ## Kept out of 8 bits, outlier features cost almost nothing
+# ## Kept out of 8 bits, outlier features cost almost no loss
 #
-# [Dettmers et al., 2022](https://arxiv.org/abs/2208.07339) (section 4) found that from about 6.7 billion parameters
-# on, in every layer, a few features of the activations are up to 20 times as large as the others. We give the pocket
-# model two such **outlier features**: each norm multiplies two features by 20, and the weights that read them are
-# divided by 20. The model computes the same.
+# In large models, inputs are harder to round. From about 6.7 billion parameters on, a few features of the activations
+# are up to 20 times as large as the others, in every layer ([Dettmers et al., 2022](https://arxiv.org/abs/2208.07339),
+# section 4). We give the pocket model two such **outlier features**: each norm multiplies two features by 20, and the
+# weights that read them are divided by 20. The model computes the same.
 
 # %% [markdown]
 # <div class="card">
@@ -324,9 +335,9 @@ print(f"after: the two large features {errors[features].mean():.1%}, "
 check.prediction("lost_features", lost_features)
 
 # %% [markdown]
-# One large number sets the step of its whole vector. So **LLM.int8()** (section 3.2 of the same paper) cuts each
-# product in two. Features that reach a magnitude of 6 at any position are multiplied in 16 bits (here in float32),
-# with the weights that read them. All others go through 8 bits.
+# One large number sets the step of its whole vector. So **LLM.int8()** (section 3.2 of the same paper) splits each
+# product. Features that reach a magnitude of 6 at any position are multiplied in 16 bits (here in float32), all others
+# in 8 bits.
 
 # %% [markdown]
 # <div class="card">
@@ -334,9 +345,9 @@ check.prediction("lost_features", lost_features)
 # **Exercise 3 · `mixed_linear`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Find the outlier features: those in which some vector of x, over all leading axes, has a magnitude of `threshold` or
-# more. Multiply them exactly. The rest of x and of w goes through `finished_int8_linear`, in 8 bits, with a scale for
-# each vector and each row. Neither scale may be set by an outlier feature. No feature, or every feature, may be an
-# outlier, and x may be a single vector.
+# more. Multiply them exactly. The rest of x and of w goes through `finished_int8_linear`, with a scale for each vector
+# and each row. Neither scale may be set by an outlier feature. No feature, or every feature, may be an outlier, and x
+# may be a single vector.
 #
 # <details><summary>Hint 1: a mask over features</summary>
 #
@@ -396,13 +407,12 @@ for name, linear in layers.items():
 
 # %% [markdown]
 # **The added loss comes from rounding the activations, and the split removes nearly all of it**, with each of three
-# pairs. A feature is an outlier if it is large at any position of the passages: at 6 the split keeps a quarter of the
-# weights in float32, at 10 far fewer, at the same loss.
+# pairs of features. At 6 the split keeps a quarter of the weights in float32, at 10 far fewer, at the same loss.
 #
 # ## Optional: two weights in a byte
 #
-# In a byte of its own, a 4-bit integer saves nothing over 8 bits. So two share a byte, each in a half, a **nibble**.
-# No later section needs this exercise.
+# The sizes above assume packing: in a byte of its own, a 4-bit integer saves nothing over 8 bits. So two share a byte,
+# each in a half, a **nibble**. No later section needs this exercise.
 
 # %% [markdown]
 # <div class="card">
@@ -449,19 +459,19 @@ check(pack_nibbles)
 #
 # ## The cache of one long text can outgrow the weights
 #
-# Beside the weights, each new token reads the whole cache of its text. A layer keeps a key and a value of width d for
-# each position and each of its **key heads**: with [grouped queries](../18_since_gpt2/18_since_gpt2.ipynb), fewer than
-# its query heads. A layer with a [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last
-# positions. Both need a model that was trained with them. Rounding the cache, like weights, needs no training.
+# The second cost is the cache. A layer keeps a key and a value of width d for each position and each of its **key
+# heads**. [Grouped queries](../18_since_gpt2/18_since_gpt2.ipynb) have fewer key heads than query heads. A
+# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. Both need a model that was
+# trained with them. Rounding the cache needs no training.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `cache_bytes`** &nbsp; ★☆☆ · 4 minutes · 2 points
 #
-# How many bytes does the cache of one text take? `groups` is the number of key heads of a layer. `windows` has an
-# entry for each layer: None for full attention, or how many positions it keeps. With fewer than 16 bits each key and
-# each value also has a scale of 16 bits. The result is a number; t may be 0.
+# How many bytes does the cache of one text take? `groups` is the number of key heads of a layer. `windows` has an entry
+# for each layer: None for full attention, or how many positions it keeps. With fewer than 16 bits each key and each
+# value also has a scale of 16 bits. The result is a number; t may be 0.
 #
 # <details><summary>Hint 1: positions first</summary>
 #
@@ -515,14 +525,14 @@ plt.show()
 #
 # </div>
 #
-# **In 16 bits, the cache of one long text can be larger than the weights, even with 8 key heads.** In a long text the
-# three savings multiply. What they do to the text was not measured.
+# **In 16 bits, the cache of one long text can be larger than the weights, even with 8 key heads.** The three savings
+# multiply in a long text. What they do to the text was not measured.
 #
 # ## Checked drafts leave the distribution as it is
 #
-# So far each pass reads fewer bytes. Can there be fewer passes? A pass over five positions reads the weights once, like
-# a pass over one. But it can only read tokens that are already written. So a cheap **draft model** guesses the next k
-# tokens, and the large model checks them all in one pass.
+# The third cost is passes. A pass over five positions reads the weights once, like a pass over one, but it can read
+# only tokens that are already written. So a cheap **draft model** guesses the next k tokens, and the large model
+# checks them all in one pass. This is a **round**:
 
 # %%
 plots.diagrams.speculative_round()
@@ -530,23 +540,23 @@ plots.diagrams.speculative_round()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** k = 4. Each place of the pass judges the token after it. Two drafted tokens are kept, the third is
-# refused and drawn anew, and all after it is thrown away: three tokens for one pass.
+# **How to read it.** k = 4. Each place of the pass judges the token after it. Two drafted tokens are kept, the third
+# is refused and drawn anew, and all after it is thrown away: three tokens for one pass.
 #
 # </div>
 #
-# When is a token kept? The text has to be distributed as if the large model had drawn it. At one place the draft
-# draws x from its probabilities q, and the large model's are p. If p(x) ≥ q(x), the draft proposes x no more often than
-# the model would: keep it. Otherwise keep it with probability p(x)/q(x). What is drawn after a refusal?
+# When is a drafted token kept? The text has to be distributed as if the large model had drawn it. At one place the
+# draft draws x from its probabilities q; the large model's are p. If p(x) ≥ q(x), the draft proposes x no more often
+# than the model would: keep it. Otherwise keep it with probability p(x)/q(x). What is drawn after a refusal?
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `accept`** &nbsp; fix · ★★☆ · 9 minutes · 4 points
 #
-# The cell returns `keep`, the chance with which each drafted token is kept, and `rest`, the probabilities from which a
-# token is drawn after a refusal. With them the text is not distributed as the model's. Fix it. `keep` is 1 where q is
-# 0. If p equals q at every token, `rest` is p.
+# The cell returns `keep`, the chance with which each drafted token is kept, and `rest`, the probabilities for a draw
+# after a refusal. With them the text is not distributed as the model's. Fix it. `keep` is 1 where q is 0. If p equals
+# q at every token, `rest` is p.
 #
 # <details><summary>Hint 1: add it up</summary>
 #
@@ -599,8 +609,8 @@ check(accept)
 #
 # $$\min(p(x), q(x)) + \max(p(x) - q(x), 0) = p(x) .$$
 #
-# This holds at each place, given the tokens before it, and so for the whole text. For eight tokens with random
-# probabilities, the cell adds up all cases of your `accept`:
+# This holds at each place, given the tokens before it, and so for the whole text. The cell adds up all cases of your
+# `accept`, for eight tokens with random probabilities:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for eight tokens: the draft q, the large model p, and what comes out. The bars of the first differ from those of the second. The third looks exactly like the second."}}
 generator = torch.Generator().manual_seed(3)
@@ -616,15 +626,15 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
       f"{torch.minimum(p, q).sum():.2f}")
 
 # %% [markdown]
-# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept
-# is the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in
-# common. If each drafted token is kept with the same probability α, the first i are all kept with probability
-# $\alpha^i$. With the token drawn at the end, a round writes on average
+# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept is
+# the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$: 1 if the two agree, 0 if they have no token in common. If
+# each drafted token is kept with the same probability α, the first i are all kept with probability $\alpha^i$. With the
+# token drawn at the end, a round writes on average
 #
 # $$1 + \alpha + \dots + \alpha^k = \frac{1 - \alpha^{k+1}}{1 - \alpha}$$
 #
-# tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1). In the player, make the draft worse
-# and draw:
+# tokens ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 3.1). In the player, make the draft
+# worse and draw:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -637,9 +647,9 @@ show_player("draft")
 # **Exercise 7 · `speculative_generate`** &nbsp; ★★★ · 16 minutes · 6 points
 #
 # Write `count` tokens. In each round the draft, called on everything so far, proposes k tokens, one by one, each
-# drawn from its probabilities. Then one pass of the model over everything, and for each proposal in order: keep it
-# with its chance; at the first refusal draw from `rest` and end the round. If all k are kept, draw one more token
-# from the model's probabilities after the last. The last round may write too many tokens: cut them off.
+# drawn from its probabilities. Then comes one pass of the model over everything. Go through the proposals in order
+# and keep each with its chance; at the first refusal draw from `rest` and end the round. If all k are kept, draw one
+# more token from the model's probabilities after the last. Tokens beyond `count` are cut off.
 #
 # Everything random comes from `generator`. `finished_accept` may be used.
 #
@@ -695,12 +705,12 @@ check(speculative_generate)
 #
 # **Prediction · `same_seed`** &nbsp; 1 minute · no points
 #
-# The pocket model draws 40 tokens one by one, and again with a draft and the same seed. The draft is the same model in
-# 4 bits. The two texts
+# The pocket model draws 40 tokens one by one, and again with the same seed and a draft: itself in 4 bits. The two texts
 #
 # - **A.** differ, though both are draws from one distribution.
 # - **B.** are the same, because the distribution is.
-# - **C.** differ, because the draft is a worse model and some of its taste remains.
+# - **C.** differ, because the draft is a worse model, and some of its taste remains.
+#
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "same_seed", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -724,8 +734,9 @@ check.prediction("same_seed", same_seed)
 # %% [markdown]
 # ## A draft pays if a round writes more than it costs
 #
-# Three drafts: the model itself in 4 bits, with groups of 32; its first two blocks of four; and **prompt lookup**,
-# which finds the latest earlier occurrence of the text's last tokens and copies what followed.
+# How many passes a draft saves depends on how good it is. Three are tried: the model itself in 4 bits, with groups of
+# 32; its first two blocks of four; and **prompt lookup**, which finds the latest earlier occurrence of the text's last
+# tokens and copies what followed.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8. The model in 4 bits is highest and rises throughout, close to its formula. Its first two blocks and prompt lookup stay between 1 and 2; the formula of the blocks runs along their line."}}
 class Counted:
@@ -779,17 +790,19 @@ for name in drafts:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Means over three texts: held-out prompts of 48 tokens, 64 new tokens without the last round,
-# temperature 1, one seed each. The formula takes one α for all places, and the texts are few: a point can lie beside
-# it.
+# **How to read it.** Means over three held-out prompts of 48 tokens: 64 new tokens without the last round, temperature
+# 1, one seed each. The formula takes one α for all places.
 #
 # </div>
 #
-# **The better the draft, the more tokens a pass yields.** But passes are not seconds. If a call of the draft costs c
-# passes of the large model, a round costs 1 + kc. The draft in 4 bits is multiplied as float32, so its c is 1, and it
-# can at best break even: k + 1 passes write at most k + 1 tokens. Two of four blocks and the output layer cost at least
-# ½, a lookup next to nothing. Where reading decides, as in the first paragraph, c is the share of the bytes that the
-# draft reads.
+# **The better the draft, the more tokens a pass yields.** But a draft costs time, too. If a call of it costs c passes
+# of the large model, a round costs 1 + kc:
+#
+# - The draft in 4 bits is multiplied as float32, so c is 1: k + 1 passes write at most k + 1 tokens.
+# - Two of four blocks and the output layer cost at least ½.
+# - A lookup costs next to nothing.
+#
+# If reading is the bottleneck, c is the bytes that the draft reads, divided by those that the large model reads.
 
 # %% tags=["hide-input"]
 unrounded = in_all - matrix_bytes(pocket, 32)    # stays in float32
@@ -815,22 +828,24 @@ for name, speed in found.items():
     print(f"{name:20} {speed:6.0f} tokens a second")
 
 # %% [markdown]
-# **By this count two drafts cannot pay. Prompt lookup pays without a cache, and is about level with one.** It was timed
-# on one prompt. With a cache a pass over five positions costs more than over one. If reading decided, the draft in 4
-# bits would nearly double the speed: computed, not measured. [Measured further](../../site/further.md#lesson-21) times
-# the other two, and has larger outliers.
+# **By this count two drafts cannot pay. Prompt lookup pays without a cache, and is about level with one**, timed on
+# one prompt. With a cache, a round over five positions takes longer than a pass over one: it reads the same weights,
+# but computes more. If reading decided, the draft in 4 bits would nearly double the speed of a model in 32 bits:
+# computed, not measured. [Measured further](../../site/further.md#lesson-21) times the other two, and has larger
+# outliers.
 
 # %% [markdown]
 # ## What you can do now
 #
 # **What makes an answer cheaper, and does the text stay the same?**
 #
-# - **A cache and a draft leave the distribution as it is.** The cache made a token cheaper. Of three drafts only prompt
-#   lookup did: without a cache, on one prompt.
-# - **Fewer bits change the model.** 4 bits need more than one scale for a matrix. 8 bits cost almost no loss, for
-#   inputs too. Outlier features cost more, unless kept out.
-# - **Integer products made the model of 100 million weights faster,** and the pocket model slower.
-# - **Fewer key heads, fewer bits and windows shrink a cache:** counted, not measured.
+# - **Weights.** Fewer bits change the model. In the pocket model 8 bits cost almost no loss, for inputs too; 4 bits
+#   need more than one scale for a matrix. Outlier features cost more, unless kept out. Integer products made a model of
+#   100 million random weights faster, the pocket model slower.
+# - **Cache.** With a cache the model draws the same tokens, for less. Fewer key heads, fewer bits and windows shrink
+#   it: counted, not measured.
+# - **Passes.** A checked draft leaves the distribution as it is. Of three drafts only prompt lookup made a token
+#   cheaper: without a cache, on one prompt.
 #
 # **Two questions to think about**
 #
