@@ -654,6 +654,8 @@ plots.number_grids(
 # %% tags=["hide-cell", "nbval-check-output"]
 for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
     print(f"{name} of ends, second component: {grid[2, 1]:.2f}")
+whole = by_hand(X[None])[0]
+print("as the whole block computes it:", torch.allclose(whole, halfway + added, atol=1e-5))
 
 # %% [markdown]
 # <div class="card">
