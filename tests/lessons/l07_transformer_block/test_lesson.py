@@ -1,5 +1,6 @@
 """Lesson 7: norm, feed-forward, block, stack, ablations and gradients by depth, against oracles that are not ours."""
 
+import math
 import re
 from statistics import fmean
 
@@ -278,7 +279,10 @@ def test_small_weights_make_the_gradient_fade_and_averaging_makes_the_positions_
 def test_the_bare_tower_loses_the_differences_in_three_blocks_and_with_shortcuts_keeps_two_thirds():
     torch.manual_seed(1)
     x = torch.randn(8, 16, 32)
-    apart = differences([blocks.SelfAttention(32, 4) for _ in range(24)], x)
+    layers = [blocks.SelfAttention(32, 4) for _ in range(24)]
+    hidden = differences([lambda v, layer=layer: layer(v, causal_mask(16)) for layer in layers], x)
+    assert hidden[9] > 5e-7 and max(hidden[11:]) < 2e-7, "with a causal mask it takes a dozen layers"
+    apart = differences(layers, x)
     assert 0.2 < apart[0] < 0.3 and 1e-5 < apart[1] < 3e-5 and max(apart[2:]) < 2e-7
     torch.manual_seed(1)
     layers = [blocks.SelfAttention(32, 4) for _ in range(24)]
@@ -341,6 +345,9 @@ def test_with_matrices_twice_as_large_neither_norms_nor_shortcuts_do_without_the
     assert apart["shortcuts"][3] > 1e-6 > apart["shortcuts"][4], "after five blocks"
     assert apart["pre-norm"][-1] > 1 / 3 and apart["post-norm"][-1] < 1e-4 < apart["norms"][-1] < 1e-3
     assert size["norms"] > 1e8 and 6 < size["pre-norm"] < 8
+    told = printed(SOURCE, "def enlarge(model, factor)") + printed(SOURCE, "def normed_pair")
+    pull = {name: float(length) for name, length in re.findall(r"^(.+): gradient of block 0 (\S+)$", told, re.M)}
+    assert not math.isfinite(pull["matrices twice as large"]) and 10 < pull["with norms"] < 1000
     assert all(abs(size[name] - 1) < 1e-3 for name in ("post-norm", "shortcuts"))
     share = float(re.search(r"block 23 = (\S+)", printed(SOURCE, "class Without(nn.Module)"))[1])
     assert 0.2 < share < 0.3, "about a quarter"
@@ -448,8 +455,13 @@ def test_on_one_block_the_network_and_the_norms_pay_and_the_shortcut_does_not_sh
 
 
 def test_three_blocks_without_shortcuts_are_no_better_than_the_frequencies_of_bytes():
-    rows = re.findall(r"^(\w+) +(\d\.\d+) bits per byte", printed(SOURCE, "class Ablated(nn.Module)"), re.M)
-    left = {piece: float(bits) for piece, bits in rows}
+    row = r"^(\w+) +(\d\.\d+) bits per byte +(\S+) +(\S+)$"
+    rows = re.findall(row, printed(SOURCE, "class Ablated(nn.Module)"), re.M)
+    left = {piece: float(bits) for piece, bits, *_ in rows}
+    apart = {piece: (float(first), float(last)) for piece, _, first, last in rows}
+    first, last = apart.pop("shortcuts")
+    assert first > 0.1 and last < 1e-3, "training itself makes the positions equal"
+    assert len(apart) == 4 and all(first < last for first, last in apart.values())
     assert list(left) == ["nothing", "shortcuts", "attention", "network", "norms"]
     result = recorded("ladder")["result"]
     assert abs(left["nothing"] - fmean(result["bits"]["07_transformer_block"])) < 0.05
@@ -460,6 +472,7 @@ def test_three_blocks_without_shortcuts_are_no_better_than_the_frequencies_of_by
     four = recorded("ablations")["result"]["bits"]["long"]
     assert abs(fmean(four["norms"]) - fmean(four["nothing"])) < 0.05
     assert min(four["feed-forward"]) > max(four["nothing"]) + 0.3
+    assert all(abs(bits - result["references"]["order 0"]) < 0.05 for bits in four["shortcuts"])
 
 
 @pytest.mark.deep
