@@ -663,18 +663,6 @@ LESSON = Lesson(
     "BERT",
     exercises=(
         Exercise(
-            "wordpiece",
-            stars=2,
-            minutes=8,
-            aspects=(
-                Aspect("known words", 1, with_larger(known_words, many_words)),
-                Aspect("several ways", 0.5, several_ways),
-                Aspect("unknown words", 1, unknown_words),
-                Aspect("the limit", 0.5, long_words),
-            ),
-            forbidden=NO_BERT,
-        ),
-        Exercise(
             "corrupt",
             stars=3,
             minutes=9,
@@ -713,6 +701,44 @@ LESSON = Lesson(
                 ),
                 gradient(0.5, asked_at(0.4), also={"where nothing is asked": nothing_asked(2, 3)}),
                 any_device(0.5, asked_at(0.4)),
+            ),
+            forbidden=NO_BERT,
+        ),
+        Exercise(
+            "contrastive_loss",
+            stars=2,
+            minutes=8,
+            aspects=(
+                values(
+                    1.5,
+                    belonging(5),
+                    also={
+                        "with two pairs": belonging(2),
+                        "with more pairs than components": belonging(9, 3),
+                        "at the default temperature": belonging(4, at=None),
+                    },
+                    larger=many_pairs,
+                    accepts="number",
+                ),
+                values(
+                    0.5,
+                    belonging(8, at=(50, 60), per=10_000, apart=3),
+                    name="small temperatures",
+                    accepts="number",
+                ),
+                gradient(0.5, belonging(4), also={"with a single pair": belonging(1)}),
+                any_device(0.5, belonging(4)),
+            ),
+        ),
+        Exercise(
+            "wordpiece",
+            stars=2,
+            minutes=8,
+            aspects=(
+                Aspect("known words", 1, with_larger(known_words, many_words)),
+                Aspect("several ways", 0.5, several_ways),
+                Aspect("unknown words", 1, unknown_words),
+                Aspect("the limit", 0.5, long_words),
             ),
             forbidden=NO_BERT,
         ),
@@ -767,32 +793,6 @@ LESSON = Lesson(
                 gradient(0.5, vectors(2, 3), via=low_rank_module, weights=("A", "B")),
             ),
             forbidden=NO_BERT,
-        ),
-        Exercise(
-            "contrastive_loss",
-            stars=2,
-            minutes=8,
-            aspects=(
-                values(
-                    1.5,
-                    belonging(5),
-                    also={
-                        "with two pairs": belonging(2),
-                        "with more pairs than components": belonging(9, 3),
-                        "at the default temperature": belonging(4, at=None),
-                    },
-                    larger=many_pairs,
-                    accepts="number",
-                ),
-                values(
-                    0.5,
-                    belonging(8, at=(50, 60), per=10_000, apart=3),
-                    name="small temperatures",
-                    accepts="number",
-                ),
-                gradient(0.5, belonging(4), also={"with a single pair": belonging(1)}),
-                any_device(0.5, belonging(4)),
-            ),
         ),
     ),
     predictions=predictions_of("14_bert"),
