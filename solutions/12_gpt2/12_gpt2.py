@@ -12,21 +12,23 @@
 # > *if not* one of the future, and only scruples with some sight of it. "I do not know how to do all, and perhaps I do
 # > not know what to do."
 #
-# > `if not None: _reset_allocated_shim = True`
+# > ```
+# > if not None:
+# >             _reset_allocated_shim = True
+# > ```
 #
 # The words *if not* were given; one program, run in a cell below, wrote the rest of both texts. Each time it opened
-# another folder of four files: two say how to cut a text into tokens, one says how large the model is, and one holds
-# the weights. None of them is a program. **What do you have to write so that such a folder continues a text, how do
-# you know that you have written it right, and how do you make it faster without changing a token?**
-#
-# At the end you look, in a finished copy of this program, for heads that the model needs.
+# another folder of four files: `vocab.json` and `merges.txt` say how to cut a text into tokens, `config.json` how large
+# the model is, and `model.safetensors` holds the weights. None of them is a program. **What do you have to write so
+# that such a folder continues a text, how do you know that you have written it right, and how do you make it faster
+# without changing a token?**
 #
 # | | |
 # |---|---|
-# | **You will build** | GPT-2, the translation of its published weights, generation with a cache, and a score that finds heads; and you fix a converter |
+# | **You will build** | GPT-2, the translation of its weights' names, and generation with a cache; you fix a converter; a score that finds heads is optional |
 # | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
-# | **It takes** | about 105 minutes: seven exercises, 22 points, and two predictions |
-# | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s of the course; also with the smallest published one, if half a gigabyte may be downloaded |
+# | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
+# | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s of the course |
 #
 # Letters are those of [the table](../../site/notation.md): b batch, t positions, e width, h heads, d = e/h the width
 # of one head, n the size of the vocabulary. Blocks, heads and positions are counted from 0.
@@ -62,7 +64,8 @@ check = start("12_gpt2")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# Here is such a program with a folder open; its model was trained on Python code:
+# Here is such a program with a folder open; its model was trained on Python code. (The arcs show where one head looks;
+# the optional last section says what such a head is for.)
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -74,14 +77,15 @@ show_player("pocket")
 #
 # OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)), trained
-# on [WebText](../../site/glossary.md#webtext), the text of web pages that Reddit users had linked to (section 2.1). The
-# smallest is the folder [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on the Hugging Face
-# Hub. The course includes two small folders with the same files, the **pocket models**. One was trained on the source
-# of Python's standard library. The other started from its trained blocks and went on with six novels by Jane Austen.
-# The Python folder's `config.json` says:
+# on [WebText](../../site/glossary.md#webtext), the text of web pages that Reddit users had linked to. The smallest is
+# the folder [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on the Hugging Face Hub. The course
+# has two small folders with the same files, the **pocket models**. One was trained on the source of Python's standard
+# library; the other started from its blocks and went on with six novels by Jane Austen. The Python folder's
+# `config.json` says:
 
 # %%
-folders = {name: gpt2_files(name).folder for name in ("pocket_english", "pocket_python")}
+folders = {name: gpt2_files(name, say=lambda line: None).folder
+           for name in ("pocket_english", "pocket_python")}
 folder = folders["pocket_python"]
 settings = json.loads((folder / "config.json").read_text())
 for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
@@ -89,8 +93,8 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
     print(f"{name:>22} = {settings[name]}")
 
 # %% [markdown]
-# The first five are our n, t_max, e, h and depth. The diagram shows where each weight is used, with the sizes of the
-# smallest GPT-2:
+# The first five are our n, t_max, e, h and depth. Together they make 2.2 million parameters; OpenAI's smallest model
+# has 124 million. The diagram shows where each weight is used, with the sizes of that one:
 
 # %%
 plots.diagrams.gpt2_flow()
@@ -98,22 +102,24 @@ plots.diagrams.gpt2_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **The orange table of tokens is used twice,** the second time for the logits. The labels on the arrows are shapes.
+# **The orange table of tokens is used twice,** the second time for the logits.
 #
 # </div>
 #
 # ## The block is lesson 9's, with GELU and more biases
 #
-# Four things are new since the model of lesson 9: biases in the layer for queries, keys and values,
-# [GELU](../../site/glossary.md#gelu) instead of ReLU; one table for both input and output, where the output has no
-# bias; and tokens instead of bytes.
+# Four things are new since the model of lesson 9:
 #
-# **Conv1D.** GPT-2's linear layers were published as convolutions of width 1. Their weight is (n_in, n_out), and they
-# compute x @ w + bias; `nn.Linear` stores the transpose.
+# - the layer for queries, keys and values has **biases**;
+# - **[GELU](../../site/glossary.md#gelu)** takes the place of ReLU, which multiplies x by 0 or 1, depending on its
+# sign.   GELU multiplies it by Φ(x), the probability that a standard normal number is smaller than x ([Hendrycks and
+# Gimpel,   2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their approximation by tanh, given here as
+# `finished_gelu`;
+# - **one table** serves input and output, and the output has no bias;
+# - it reads **tokens** instead of bytes.
 #
-# **GELU.** ReLU multiplies x by 0 or 1, depending on its sign; GELU by Φ(x), the probability that a standard normal
-# number is smaller than x ([Hendrycks and Gimpel, 2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their
-# approximation of it by tanh, given here as `finished_gelu`.
+# And one thing is stored differently. GPT-2's linear layers were published as convolutions of width 1, here **Conv1D**.
+# Their weight is (n_in, n_out), and they compute x @ w + bias; `nn.Linear` stores the transpose.
 #
 # The block is pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then
 # $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. Attention is that of
@@ -249,11 +255,11 @@ class GPT2(nn.Module):
 check(GPT2)
 
 # %% [markdown]
-# The model is complete, with random weights. How do the published numbers get into it?
+# The model is complete, with random weights. How do the stored numbers get into it?
 #
-# ## The published numbers fit once they are renamed
+# ## The stored numbers fit once they are renamed
 #
-# The file of weights holds names, shapes and numbers. The names are not ours:
+# The file of weights holds names, shapes and numbers. The names are those of OpenAI's published models, not ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -271,12 +277,9 @@ print(f"{len(published)} tensors")
 # | `h.3.attn.c_attn` | `blocks.3.attention.to_qkv` | | `h.3.mlp.c_proj` | `blocks.3.feed_forward.narrow` |
 # | | | | `ln_f` | `norm` |
 #
-# each followed by `.weight` or `.bias`. Files also differ from one another:
-#
-# - some have **`transformer.`** before all these names;
-# - older ones contain, in each block, the mask as **`attn.bias`** and the number for hidden scores as
-#   **`attn.masked_bias`**; neither is a weight;
-# - some contain **`lm_head.weight`**, always without the prefix: the table of tokens again.
+# each followed by `.weight` or `.bias`. Some files have **`transformer.`** before all these names. Some also contain
+# what is no weight of its own: in each block the mask, **`attn.bias`**, and the number for hidden scores,
+# **`attn.masked_bias`**; and **`lm_head.weight`**, always without the prefix, which is the table of tokens again.
 
 # %% [markdown]
 # <div class="card">
@@ -344,7 +347,8 @@ def opened(folder, block=GPT2Block, say=None):
     published = load_file(folder / "model.safetensors")
     told = model.load_state_dict(rename_weights(published), strict=False)
     if say:
-        left = [name for name in told.missing_keys if not name.startswith("head")]
+        left = [name for name in told.missing_keys
+                if not name.startswith("head")]    # if you made the head an nn.Linear
         say(f"missing: {left}  unexpected: {told.unexpected_keys}")
     model.t_max = config.t_max
     return model.to(device()).eval(), Tokenizer.from_folder(folder)
@@ -355,7 +359,7 @@ my_english, english_tokenizer = opened(folders["pocket_english"], say=print)
 # %% [markdown]
 # Lesson 9's `generate` needs of a model only its logits and the length of its window:
 
-# %%
+# %% tags=["hide-input"]
 PROMPT = "if not"
 
 def ids_of(text, tokenizer):
@@ -373,13 +377,13 @@ print(f"--- pocket_english\n{written(my_english, english_tokenizer, PROMPT, seed
 print(f"--- pocket_python\n{written(mine, tokenizer, PROMPT, seed=1)}")
 
 # %% [markdown]
-# **Program, prompt and seed are the same, and only the folder differs.** One text reads like a novel without a plot,
-# the other like a class without a use. No tensor was missing or left over. Is the program right, then?
+# **Program, prompt and seed are the same, and only the folder differs.** No tensor was missing or left over. Is the
+# program right, then?
 #
 # ## Weights can fit and still be wrong
 #
 # Some programs, such as minGPT, have no Conv1D: they use nn.Linear and transpose the weights on loading. The next
-# function does that for a whole file. Its result loads without an error, and one matrix in every block is wrong.
+# function does that for a whole file. What it returns loads without an error, yet one matrix in every block is wrong.
 
 # %% [markdown]
 # <div class="card">
@@ -437,16 +441,41 @@ check(for_linear)
 #
 # If a load without an error does not show that a model is right, what does?
 #
-# ## The loss can miss an error; a comparison by stages locates it
+# ## The loss can miss an error; a comparison by stages finds it
 #
-# Two tests are possible: the **loss** on the beginnings of 16 modules that the Python model was not trained on, and a
-# **comparison at every stage** with another program, Hugging Face's
+# Is your model right? Here are two tests. One is the **loss** on the beginnings of 16 modules that the Python model was
+# not trained on. The other is a **comparison at every stage** with another program, Hugging Face's
 # [`transformers`](https://huggingface.co/docs/transformers). It loaded the Python folder and read three lines of code,
-# and its vectors after each stage were recorded. **Hooks**, functions that PyTorch calls whenever a layer is called,
-# collect those of your model.
+# and its vectors after each stage were recorded.
 #
-# Both get your model, and seven finished ones with one error each: the four of the prediction, the exact GELU,
-# positions counted from 1, and `unify` transposed in block 2 alone. None raises an exception.
+# Both tests get your model, and seven finished ones with one error each: scores **not scaled**, **no mask**, **unify
+# transposed** in all blocks (as in exercise 4) or in **block 2** alone, **no final norm**, the **exact GELU**, and
+# **positions from 1** instead of 0. None raises an exception.
+
+# %% [markdown]
+# <div class="card">
+#
+# **Prediction · `dearest_error`** &nbsp; 1 minute · no points
+#
+# Which of these four raises the loss on held-out text the most?
+#
+# - **A.** The scores are not divided by √d.
+# - **B.** There is no causal mask.
+# - **C.** The matrices after the heads, `unify`, are transposed.
+# - **D.** The norm before the logits is left out.
+# </div>
+
+# %% nbgrader={"grade": false, "grade_id": "dearest_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
+### BEGIN SOLUTION
+dearest_error = "D"
+### STUDENT GETS
+# dearest_error = ...    # "A", "B", "C" or "D"
+### END SOLUTION
+
+# %% [markdown]
+# **Hooks**, functions that PyTorch calls whenever a layer is called, collect the vectors of your model. In the table,
+# *differs* means by more than a hundred times the precision of *float32*, relative to the reference's largest
+# component.
 
 # %%
 @torch.no_grad()
@@ -506,27 +535,7 @@ errors = {"exact GELU": exact_gelu, "positions from 1": from_one,
           "block 2 transposed": lambda model: transposed(model.blocks[2:3]),
           "no final norm": no_final_norm}
 
-# %% [markdown]
-# <div class="card">
-#
-# **Prediction · `dearest_error`** &nbsp; 1 minute · no points
-#
-# Which one raises the loss on held-out text the most?
-#
-# - **A.** The scores are not divided by √d.
-# - **B.** There is no causal mask.
-# - **C.** The matrices after the heads, `unify`, are transposed.
-# - **D.** The norm before the logits is left out.
-# </div>
-
-# %% nbgrader={"grade": false, "grade_id": "dearest_error", "locked": false, "schema_version": 3, "solution": true, "task": false}
-### BEGIN SOLUTION
-dearest_error = "D"
-### STUDENT GETS
-# dearest_error = ...    # "A", "B", "C" or "D"
-### END SOLUTION
-
-# %%
+# %% tags=["hide-input"]
 t_max = mine.config.t_max
 starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
           for name, text in stdlib_sources().items() if is_held_out(name)]
@@ -559,6 +568,10 @@ for name, model in models.items():
     far = [stage for stage, x in zip(names, differences[name]) if x > 100 * precision]
     print(f"{name:>18}: {on_held_out(model):6.3f} nats per token,"
           f" first stage that differs: {far[0] if far else 'none'}")
+largest = [stages(models[name], known.ids.to(device()))[-1].max().item()
+           for name in ("yours", "no final norm")]
+print("largest logit on the three lines:"
+      " {:.0f}, without the final norm {:.0f}".format(*largest))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage, relative to the largest component there, logarithmic, for three models. Yours is zero at the embedding and less than one millionth after it. With the exact GELU the difference is a few hundred times as large from block 0 on. With unify of block 2 transposed the line follows yours through block 1, and jumps to about a tenth at block 2."}}
 figure, ax = plt.subplots(figsize=(6, 3.6))
@@ -579,22 +592,26 @@ check.prediction("dearest_error", dearest_error)
 # <div class="figure-caption">
 #
 # **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference, divided
-# by the largest component there. A mark at 10⁻⁹ means no difference. The table counts differences above a hundred times
-# the precision of *float32*.
+# by the largest component there. A mark at 10⁻⁹ means no difference.
 #
 # </div>
 #
 # **The loss does not tell the exact GELU from the published function; the comparison does.** To three decimals both
 # have the loss 2.580. The difference is small, but from block 0 on it is no rounding.
 #
-# **The comparison says where an error begins; the loss cannot.** With `unify` transposed in block 2 alone, the line
-# follows yours through block 1 and leaves it at block 2. The loss is 2.751. The error *positions from 1* shows in the
-# embeddings already; its loss is nearly the same, 2.767. A correct but weaker model could have this loss, too. (Without
-# a mask the loss means nothing: each position but the last sees its answer.)
+# **The comparison says in which stage an error begins; the loss cannot.** With `unify` transposed in block 2 alone, the
+# line follows yours through block 1 and leaves it at block 2. (Four of the other errors begin in block 0. To tell them
+# apart, hook the layers inside it.) The loss is 2.751, nearly that of *positions from 1*, 2.767: it looks like a
+# slightly weaker model, not like a bug.
 #
-# Without the final norm the loss is largest. A likely reason: nothing limits the last sum of the residual stream, so
-# the logits are large, and the model bets nearly everything on one token. With all `unify` transposed, the error of
-# exercise 4, the loss is above ln n, the loss of a guess.
+# <details><summary>Without the final norm the loss is by far the largest. What the dear errors do</summary>
+#
+# Without the norm nothing limits the last sum of the residual stream: on the three lines the largest logit is 406
+# instead of 17, and a wrong guess becomes very expensive. With all `unify` transposed the loss is above ln n, the loss
+# of a guess. Without a mask it means little: all positions but the last see their answers, but the model was never
+# trained to use them.
+#
+# </details>
 #
 # Your model agrees with the reference. What does it compute again for each token?
 #
@@ -715,10 +732,10 @@ def generate_cached(model, ids, count):
 check(generate_cached)
 
 # %% [markdown]
-# `with_cache` puts a layer that calls your `attend_with_past` into each finished block, and lets your model embed
-# tokens at any position.
+# The next cell puts a layer that calls your `attend_with_past` into each finished block, and lets your model embed
+# tokens at any position. Each layer keeps its own keys and values; the `past` that it is given only counts positions.
 
-# %%
+# %% tags=["hide-input"]
 class CachedAttention(nn.Module):
     """The attention of a block, with your `attend_with_past` and what that has returned."""
 
@@ -758,7 +775,7 @@ for name in folders:
           f" the same tokens: {torch.equal(kept, anew)}")
 
 # %% [markdown]
-# **With a cache the tokens are the same.** How much time does it save? At the size of the smallest published GPT-2:
+# **With a cache the tokens are the same.** How much time does it save at the size of OpenAI's smallest model?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -771,26 +788,27 @@ plt.show()
 end = run["curve"][-1]
 plain, kept = end["plain"], end["cached"]
 print(f"after {end['length']} tokens, {plain / kept:.0f} times as fast with a cache")
-print(f"{run['machine']}, one of them used\n{run['command']}")
+print(f"one core of: {run['machine']}\n{run['command']}")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **With a cache, the next token costs nearly the same after one token as after hundreds.** Recorded on one core, for a
-# GPT-2 of this size with random weights.
+# **With a cache, the next token costs nearly the same after one token as after hundreds.** Recorded on one core, for
+# the course's finished GPT-2 and its cache, at this size with random weights.
 #
 # </div>
 #
 # After 512 tokens, the next one comes 32 times as fast. The price is memory, two vectors of width e for each token in
 # every block: for 1,024 tokens of the smallest GPT-2, 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
 #
-# ## The published folders have the same files and larger numbers
+# ## Optional: OpenAI's folder, untested here
 #
-# Your program should need no change for OpenAI's models; this page could not run it on them. The next cell opens the
-# smallest one if it is in the data folder or on the Hub (about 550 MB, once; `make data ARGS=gpt2`). Compare its text
-# with the greedy one in [How to generate text](https://huggingface.co/blog/how-to-generate) (von Platen, 2020).
+# Your program should need no change for OpenAI's weights, which were not on the machine that ran this page. With
+# finished blocks, the next cell opens the smallest folder if it finds it (about 550 MB from the Hub, once; `make data
+# ARGS=gpt2`). Compare its text with the greedy one in [How to generate
+# text](https://huggingface.co/blog/how-to-generate) (von Platen, 2020).
 
-# %%
+# %% tags=["hide-input"]
 real = gpt2_files("gpt2", say=lambda line: None)
 if real.taken.place == "embedded":
     print("The published GPT-2 is not on this machine.")
@@ -801,9 +819,10 @@ else:
     print(f"most probable: {begun}{cutter.decode(likely[0])}")
 
 # %% [markdown]
-# A finished copy of your program can also switch heads off.
+# ## Optional: which heads does copying need?
 #
-# ## Which heads does copying need?
+# Nothing else uses this section; its points count like all others. The Python model can copy from its window. Which of
+# its 24 heads does it need for that?
 #
 # [Olsson et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html),
 # found one kind of head in many language models. An [induction head](../../site/glossary.md#induction-head), at the
@@ -858,15 +877,19 @@ check(induction_score)
 # %% [markdown]
 # In training, half of the Python model's windows at first, and fewer later, contained a stretch of text or random
 # tokens twice. A score says only where a head looks. To find out whether the model needs it, **switch it off**: set its
-# output to zero. Copying is measured by the loss on the second appearance of random tokens, which offer no other clue
-# than the repetition. The previous-token score, the mean weight on the token before, is measured on held-out code.
+# output to zero.
+#
+# Random tokens that come twice offer no clue on their second appearance but the first. Two numbers measure copying:
+# the **gain**, the loss on the first appearance minus that on the second, and **copied**, the share of the second
+# appearance's tokens to which the model gives the highest probability. The loss on held-out **code** shows what else
+# suffers. The previous-token score, the mean weight on the token before, is measured on this code, too.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Prediction · `switched_off_head`** &nbsp; 1 minute · no points
 #
-# You switch off one head of the model. Which of the two raises the loss more on the second appearance?
+# You switch off one head of the model. Without which of the two is less copied?
 #
 # - **A.** The head with the highest induction score.
 # - **B.** The head with the highest previous-token score.
@@ -880,7 +903,7 @@ switched_off_head = "B"
 # switched_off_head = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %%
+# %% tags=["hide-input"]
 pocket = finished_gpt2.load(folder, device())
 chance = torch.Generator().manual_seed(3)
 once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
@@ -890,56 +913,57 @@ previous = finished_gpt2.previous_score(pocket.attention_weights(held_out[:8]).m
 even = induction_score(finished_gpt2.even_weights(48), 24)
 
 @torch.no_grad()
-def losses_without(*heads):
-    """The losses on the second appearance of random tokens and on the first, heads off."""
-    with finished_gpt2.switched_off(pocket, *heads):
+def copying_without(*off):
+    """Losses on first and second appearance, and the share copied, with heads off."""
+    with finished_gpt2.switched_off(pocket, *off):
         logits = pocket(twice[:, :-1]).transpose(1, 2)    # (8, n, 47)
-    return [F.cross_entropy(logits[..., part], twice[:, 1:][:, part]).item()
-            for part in (slice(24, None), slice(0, 23))]
+    first, second = (F.cross_entropy(logits[..., part], twice[:, 1:][:, part]).item()
+                     for part in (slice(0, 23), slice(24, None)))
+    copied = (logits.argmax(dim=1) == twice[:, 1:])[:, 24:].float().mean().item()
+    return first, second, copied
 
 heads = [(i, j) for i in range(pocket.config.depth) for j in range(pocket.config.h)]
-alone = {head: losses_without(head) for head in heads}
-copying = [head for head in heads if induction[head] > 10 * even]
+inducing = [head for head in heads if induction[head] > 10 * even]
 strongest, before = (max(heads, key=score.__getitem__) for score in (induction, previous))
-others = [head for head in heads if head not in (*copying, before)]
-another = max(others, key=alone.get)
-others.remove(another)
-draws = [losses_without(*random.Random(k).sample(others, len(copying))) for k in range(5)]
+others = [head for head in heads if head not in (*inducing, before)]
+missed = max(others, key=lambda head: copying_without(head)[1])
+others.remove(missed)
 
-# %% tags=["hide-input"]
-rows = {"none": losses_without()}
-for head, kind in ((strongest, f"induction score {induction[strongest]:.2f}"),
-                   (before, f"previous-token score {previous[before]:.2f}"),
-                   (another, f"previous-token score {previous[another]:.2f}")):
-    rows[f"block {head[0]}, head {head[1]} ({kind})"] = alone[head]
-rows[f"all {len(copying)} induction heads"] = losses_without(*copying)
-print(f"{'switched off':>44}   second appearance   first")
-for name, (second, first) in rows.items():
-    print(f"{name:>44}  {second:18.2f} {first:7.2f}")
-for name, some in ((f"{len(copying)} of {len(others)} other heads, five draws", draws),
-                   (f"each of these {len(others)} alone", [alone[head] for head in others])):
-    second, first = ([f"{end:.2f}" for end in (min(each), max(each))] for each in zip(*some))
-    print(f"{name:>44}  {' to '.join(second):>18}   {' to '.join(first)}")
+rows = {"none": ()}
+for head, kind, score in ((strongest, "induction", induction),
+                          (before, "previous token", previous),
+                          (missed, "previous token", previous)):
+    rows[f"block {head[0]}, head {head[1]} ({kind} {score[head]:.2f})"] = (head,)
+rows[f"all {len(inducing)} induction heads"] = inducing
+for k in range(5):
+    name = f"{len(inducing)} of {len(others)} others, draw {k}"
+    rows[name] = random.Random(k).sample(others, len(inducing))
+print(f"{'switched off':>38}   first  second    gain  copied    code")
+for name, off in rows.items():
+    first, second, copied = copying_without(*off)
+    with finished_gpt2.switched_off(pocket, *off):
+        code = on_held_out(pocket)
+    print(f"{name:>38} {first:7.2f} {second:7.2f} {first - second:7.2f}"
+          f" {copied:7.0%} {code:7.2f}")
 
 # %% nbgrader={"grade": true, "grade_id": "check_switched_off_head", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
 check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
-# Watch the second appearance. (On the first, the model is sure of wrong tokens: its loss lies above ln n.)
+# **Without the previous-token head, or without all nine induction heads, hardly a token is copied.** The gain falls
+# from 9.87 nats to 1.84 and 1.23. (The second loss alone is no measure: what this model cannot foresee costs it more
+# than ln n.) The nine are all the heads with more than ten times the induction score of even weights. The strongest
+# alone is hardly missed.
 #
-# **Copying fails without the previous-token head, and without all nine induction heads.** The nine are all the heads
-# with more than ten times the induction score of even weights. The losses on the second appearance rise above ln n. The
-# strongest induction head alone is hardly missed.
+# **Nine other heads cost code more and copying less.** Without them both losses on random tokens rise, the gain stays
+# at 9.56 or more, and at least 32 % of the tokens are copied.
 #
-# **Needing a head does not say what it does.** Head 5 of block 0 hardly looks at the token before, and without it
-# copying fails, too; ordinary code is then predicted much worse ([Measured further](../../site/further.md#lesson-12)).
-# So the table does not show whether the previous-token head serves copying alone. With nine of the 13 other heads off
-# both losses rise, and part of the copying is left.
+# **Needing a head does not say what it does.** These draws leave out head 5 of block 0, of all others the one that is
+# missed most. It hardly looks at the token before. Yet without it no token is copied, and the loss on code more than
+# doubles. Code suffers without the previous-token head, too: the table does not show that it serves copying alone.
 #
-# This is one model, on one draw of tokens. In the paper's models of two and more layers, trained on ordinary text,
-# induction heads form by themselves, early in training.
-#
-# Finding out what the parts of a trained model do is called *mechanistic interpretability*; lesson 19 is about it.
+# This is one model, on one draw of tokens. Lesson 19 is about finding out what the parts of a trained model do, called
+# *mechanistic interpretability*.
 #
 # ## What you can do now
 #
@@ -952,9 +976,6 @@ check.prediction("switched_off_head", switched_off_head)
 #   GELU; the comparison finds both.
 # - **You keep keys and values in a cache.** It changed no token of one text from either folder. In the recorded run it
 #   saved more time, the longer the text.
-#
-# On one draw of random tokens, copying in the Python model fails without its previous-token head, without one other
-# head, and without all nine induction heads.
 #
 # **A question to think about**
 #
@@ -977,6 +998,6 @@ check.prediction("switched_off_head", switched_off_head)
 #   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 #   2019**, sections 2.1 to 2.3 for the model, table 3 for its [zero-shot](../../site/glossary.md#zero-shot) results.
 #
-# You have come from a dot product to GPT-2. The next lesson looks back: what was attention invented for?
+# The next lesson looks back: what was attention invented for?
 #
 # **Next:** [lesson 13, *Before transformers*](../13_before_transformers/13_before_transformers.ipynb)

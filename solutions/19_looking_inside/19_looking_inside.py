@@ -658,10 +658,10 @@ print(f"random matrices: {torch.stack(draws).mean():.3f}")
 # ## In a small GPT-2, what is replaced decides which head is found
 #
 # Does the first text work the same way? The pocket GPT-2 has four blocks of six heads. Without its previous-token head,
-# head 1 of block 0, copying fails, as [lesson 12](../12_gpt2/12_gpt2.ipynb) found. As in the small model, replace one
-# token at a time: in one test the answer, `line`, by `name`; in another the `(` before it, by each of 100 random
-# tokens. The measure is the **logit difference** of `line` and `name`. `patch_every_head` patches each head at all
-# positions.
+# head 1 of block 0, hardly a random token is copied, as [lesson 12](../12_gpt2/12_gpt2.ipynb) found. As in the small
+# model, replace one token at a time: in one test the answer, `line`, by `name`; in another the `(` before it, by each
+# of 100 random tokens. The measure is the **logit difference** of `line` and `name`. `patch_every_head` patches each
+# head at all positions.
 
 # %%
 replaced = {"line": others, "(": ids.repeat(100, 1)}
