@@ -25,7 +25,7 @@ def route(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def balance_loss(logits: torch.Tensor, k: int) -> torch.Tensor:
-    """How unevenly the experts are used: 1 where all are used alike, N/k where k of them do everything.
+    """How unevenly the experts are used: 1 where all are used alike, N/k where k have all choices and all probability.
 
     N·Σ f_i P_i with f_i the share of the tokens' choices that fell on expert i, which sum to 1, and P_i its mean
     probability over all tokens, chosen or not. logits: (tokens, N). Returns (). The gradient comes through P alone.

@@ -12,25 +12,25 @@
 # You have the code of a GPT-2, from [lesson 12](../12_gpt2/12_gpt2.ipynb), and a file with the weights of a Llama.
 # **What do you have to change in the code, and how do you notice a mistake?**
 #
-# Two models with the same weights continue *Elizabeth was*, with the same random numbers. Neither raised an error.
-# One of them has a wrong setting:
+# Two models with the same weights continue *Elizabeth was*, with the same random numbers. Neither raised an error, but
+# one has a wrong setting:
 #
 # > … a better at the last time; and though she was now to be in the
 #
 # > … equally at the last time by the power of being an envy,
 #
-# Which one it is, the text does not say. This lesson makes five changes, and then six mistakes on purpose. Two
-# more faults need no mistake in the code: one shows in longer texts, one in the choices of a router.
+# The text does not say which. This lesson makes five changes to a GPT-2, loads a Llama, and then makes six mistakes on
+# purpose. It ends with a fault that needs no mistake in the code and shows only in longer texts.
 #
 # | | |
 # |---|---|
-# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama, angles for a longer window, and a router |
+# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama, and angles for a longer window; a router is optional |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 100 minutes: seven exercises, 24 points, and two predictions |
+# | **It takes** | about 105 minutes: seven exercises, 24 points, and two predictions |
 # | **It computes** | for about a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
 #
-# Sizes are those of [the notation table](../../site/notation.md). New are g, the number of groups of heads that share
-# keys and values, and N, the number of experts. Parts named `finished_` serve later exercises.
+# Sizes are those of [the notation table](../../site/notation.md). New is g, the number of groups of heads that share
+# keys and values. Parts named `finished_` serve later exercises.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -67,9 +67,8 @@ check = start("18_since_gpt2")
 # ## A Llama is a GPT-2 with five changes
 #
 # Most open models since [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) use its block, with the
-# grouped queries of the larger [Llama 2](https://arxiv.org/abs/2307.09288) models. Five things change: the norm, the
-# network, the biases, the positions, and whose keys and values a head reads. Most Llamas also have an output layer of
-# their own.
+# grouped queries of the larger [Llama 2](https://arxiv.org/abs/2307.09288) models. Five things change. Most Llamas
+# also have an output layer of their own.
 
 # %%
 plots.diagrams.llama_block()
@@ -81,10 +80,11 @@ plots.diagrams.llama_block()
 #
 # </div>
 #
-# **The norm no longer subtracts the mean.** Where [layer normalisation](../../site/glossary.md#layer-normalisation)
-# subtracts and shifts, the **RMSNorm** of [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467) only scales.
-# It divides each vector by the root of the mean of its squares, with a small ε under the root, and multiplies by a
-# learned weight γ for each component. In the paper's tests this was about as good, and faster.
+# **The norm no longer subtracts the mean**, to save time. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)
+# suppose that [layer normalisation](../../site/glossary.md#layer-normalisation) helps because it fixes a vector's
+# scale. Their **RMSNorm** does only that: it divides each vector by the root of the mean of its squares, with a small
+# ε under the root, and multiplies by a learned weight γ for each component. In their tests it was about as good, and
+# faster.
 #
 # The class below has a published library's bug ([llm-foundry, issue
 # 371](https://github.com/mosaicml/llm-foundry/issues/371)). It raised no error, but in training the loss diverged.
@@ -140,14 +140,15 @@ check(RMSNorm)
 #
 # On vectors with mean 0, it equals a LayerNorm without a bias.
 #
-# **The network gets a gate.** GPT-2's network widens to 4e, applies GELU, and narrows. The **SwiGLU** of [Shazeer,
-# 2020](https://arxiv.org/abs/2002.05202) begins with two layers, and one is a gate for the other:
+# **The network gets a gate**, because gated networks predicted better at the same size ([Shazeer,
+# 2020](https://arxiv.org/abs/2002.05202), who offers no explanation). A **SwiGLU** begins with two layers. One of them
+# decides, for each token and component, how much of the other passes:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
-# σ is the sigmoid. With three matrices instead of two, a hidden layer of two thirds keeps the number of parameters: 3 ·
-# e · (8/3) e = 2 · e · 4e. The paper reports a better model and offers no explanation.
+# σ is the sigmoid. GPT-2's network has two matrices and a hidden layer of 4e. With three matrices, a hidden layer of
+# two thirds of that keeps the number of parameters: 3 · e · (8/3) e = 2 · e · 4e.
 
 # %% [markdown]
 # <div class="card">
@@ -191,33 +192,36 @@ class SwiGLU(nn.Module):
 check(SwiGLU)
 
 # %% [markdown]
-# **No layer has a bias**, neither a linear layer nor a norm. For [PaLM](https://arxiv.org/abs/2204.02311), a large
-# model, its authors report steadier training without them.
+# **No layer has a bias**, neither a linear layer nor a norm, because large models train more steadily without: so the
+# authors of [PaLM](https://arxiv.org/abs/2204.02311) report.
 #
-# **Positions are rotations.** Nothing is added to x. In each layer, queries and keys (not values) are rotated: the
-# [rotary positions](../../site/glossary.md#rotary-positions) of [lesson 6](../06_positions/06_positions.ipynb). From
-# one position to the next, pair j of a head of width d turns by its **frequency**
+# **Positions are rotations**, so that a score depends on the distance between two tokens and not on where they stand.
+# Nothing is added to x. In each layer, queries and keys (not values) are rotated: the [rotary
+# positions](../../site/glossary.md#rotary-positions) of [lesson 6](../06_positions/06_positions.ipynb). From one
+# position to the next, pair j of a head of width d turns by its **frequency**
 #
 # $$\omega_j = \theta^{-2j/d}, \qquad j = 0, \dots, d/2 - 1 .$$
 #
 # The **base** θ is read from a file of settings: lesson 6 took 10,000, and Llama 3 takes 500,000, for longer texts
-# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A larger base makes the slow pairs slower. No weight's
-# shape depends on θ, so a wrong one raises no error.
+# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A larger base makes the slow pairs slower, so they complete a
+# turn only in a longer text. No weight's shape depends on θ, so a wrong one raises no error.
 
 # %% [markdown]
 # ## Heads that share keys and values need a smaller cache
 #
-# While a model writes, its [key–value cache](../../site/glossary.md#key-value-cache) holds a key and a value for each
-# position, head and block, and for each new token the model reads all of it.
+# **The fifth change saves memory.** While a model writes, its [key–value
+# cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block, and for each
+# new token the model reads all of it.
 #
-# In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are g heads of
-# keys and values, each for h/g heads of queries. With g = 1 it is [multi-query
-# attention](../../site/glossary.md#multi-query-attention) ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)),
-# which costs some quality. The cache of one text of t positions holds
+# In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are g heads of keys
+# and values, each for h/g heads of queries. With g = 1 it is [multi-query
+# attention](../../site/glossary.md#multi-query-attention) ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)), which
+# costs some quality. The cache of one text of t positions holds
 #
 # $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
 #
-# numbers: g/h of what h heads of keys and values would need.
+# numbers, g/h of what h heads would need. For Llama 3 8B (depth 32, g = 8, d = 128), 8,192 tokens and 16 bits a
+# number, that is 1.1 GB; with keys and values for each of its 32 heads it would be 4.3 GB.
 
 # %%
 plots.diagrams.grouped_queries()
@@ -230,9 +234,9 @@ plots.diagrams.grouped_queries()
 #
 # </div>
 #
-# Query head r uses the keys and values of group ⌊r·g/h⌋. A
-# `LayerCache` holds one block's part of lesson 12's cache: `past.append(k, v)` adds keys and values (b, g, t, d) and
-# returns those of all positions so far, (b, g, s, d); `past.length` is how many positions it holds.
+# Query head r uses the keys and values of group ⌊r·g/h⌋. A `LayerCache` holds one block's part of lesson 12's cache:
+# `past.append(k, v)` adds keys and values (b, g, t, d) and returns those of all positions so far, (b, g, s, d);
+# `past.length` is how many positions it holds.
 
 # %% [markdown]
 # <div class="card">
@@ -301,8 +305,8 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# The ONNX standard's own reference tiled the groups: heads 0, 1, 2 and 3 read groups 0, 1, 0 and 1 ([pull request
-# 7274](https://github.com/onnx/onnx/pull/7274)). No shape changes.
+# The ONNX standard's own reference once tiled the groups: heads 0, 1, 2 and 3 read groups 0, 1, 0 and 1 ([pull request
+# 7274](https://github.com/onnx/onnx/pull/7274)). Every shape stays the same, so nothing raises an error.
 
 # %% [markdown]
 # ## The parts add up to the published sizes
@@ -381,8 +385,8 @@ for name, config in published_sizes.items():
 
 # %% [markdown]
 # These are the published models' counts, which their papers round ([Llama 2](https://arxiv.org/abs/2307.09288),
-# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)). So there is a place
-# for every weight. But a count does not see the order of a matrix's rows.
+# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)). The totals agree, but a
+# total sees neither shapes nor the order of a matrix's rows.
 
 # %% [markdown]
 # ## Weights of the right shape can be in the wrong order
@@ -404,7 +408,7 @@ plots.diagrams.pairs_and_halves()
 #
 # Because a score is a sum over components, in any order, both are the same model if the rows of $W_q$ and $W_k$ are
 # reordered **within each head**: component 2j moves to place j, component 2j + 1 to place j + d/2. Values are not
-# rotated, so their rows stay. No shape changes.
+# rotated, so their rows stay. Again every shape stays the same.
 
 # %% [markdown]
 # <div class="card">
@@ -449,7 +453,7 @@ check(halves_from_pairs)
 #
 # The **pocket Llama** was trained for this course on Jane Austen's novels: half a million parameters, four heads of
 # queries in two groups. Its file is in the Hub's format, so `transformers` can read it too; its logits for one
-# sentence were recorded. Your model is made of your own parts:
+# sentence were recorded. The blocks of your model are your own parts:
 
 # %%
 class Block(nn.Module):
@@ -501,9 +505,9 @@ print("there and back, the file's rows:",
       torch.equal(halves_from_pairs(right[name], config.h), in_file[name]))
 
 # %% [markdown]
-# **Your model computes what `transformers` computes.** The next cell loads a published Llama in the same way, if it
-# is in the data folder or the Hub can be reached: [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M).
-# If not, the pocket Llama writes.
+# **Your model computes what `transformers` computes.** The next cell loads a published Llama in the same way,
+# [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), if it is in the data folder or the Hub can be
+# reached. Below, it was not, so the pocket Llama wrote.
 
 # %%
 @torch.no_grad()
@@ -530,8 +534,17 @@ print("Elizabeth was …", continued(its_model, Tokenizer.from_folder(its_folder
 # %% [markdown]
 # ## Six mistakes load without an error, and the text is a poor test
 #
-# Would you have noticed a mistake without the recorded logits? Here are six in the pocket Llama, one at a time. Read
-# the texts first: which look broken?
+# Would you have noticed a mistake without the recorded logits? The next cells make six in the pocket Llama, one at a
+# time. Here, in alphabetical order, is what the right model and the six wrong ones wrote after *Elizabeth was*. **Which
+# would you reject?**
+#
+# - a better at farther, and by Mr. Thenies, they must as
+# - a better at the Campbell, and it was to be so
+# - a better at the last time; and though she was now to be in the
+# - a better at the last time; and though she was now to be in the
+# - a induce of the a great w. esc they all her
+# - equally at the last time by the power of being an envy,
+# - open. She was in the most great good-willed to speak of her
 
 # %%
 swap = {"gate": "up", "up": "gate"}
@@ -580,28 +593,27 @@ for case in cases:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** *Logits*: the largest difference from those of `transformers`, for the recorded sentence.
-# *Loss*: nats a token on 16 texts of 64 tokens that the right model wrote. *Text*: what follows *Elizabeth was*.
-# Words and random numbers are the same in every row.
+# **How to read it.** *Logits*: the largest difference from those of `transformers`, for the recorded sentence. *Loss*:
+# nats a token on 16 texts: *Elizabeth was* and 64 tokens by the right model. These texts, and the random numbers for
+# *text*, are the same in every row.
 #
 # </div>
 #
-# **The logits show all six.** The right model agrees with `transformers` to rounding, and every mistake is farther
-# away. Compare in 32 bits, because rounding the weights to bfloat16 moves the logits more than the wrong ε does.
+# **The logits show all six:** with each mistake they are farther from those of `transformers`. The wrong ε moves them
+# by 0.02, so compare in 32 bits.
 #
-# **The text is a poor test.** In this small model's one draw even the right text is odd. *Gate and
-# up* and *groups tiled* read broken; *rows as in the file* and *mean subtracted* are hardly odder than the right text.
-# A wrong ε changes no word, and θ = 500,000 (the opening's second text) reads no worse.
+# **The text is a poor test.** In this one draw even the right model writes odd English. A wrong ε changes no word, and
+# θ = 500,000 (the opening's second text) reads no worse. *Rows as in the file* costs more than half a nat and reads
+# hardly odder.
 #
-# **The loss needs a number to compare with.** On the same words, θ = 500,000 costs less than 0.1 nats, and ε nothing
-# that two digits show.
+# **The loss needs a number to compare with.** A loss of 3.70 looks fine until you know that 3.62 was possible.
 #
-# Your Llama is finished, and this is a good place for a break. Two faults follow that no reference shows.
+# Your Llama is finished, and this is a good place for a break. One fault is left.
 
 # %% [markdown]
 # ## Beyond its window a Llama meets new angles, and its loss climbs
 #
-# A reference finds mistakes in code. It cannot find the next fault: `transformers` has it too.
+# A reference finds mistakes in code. It cannot find the next fault, because `transformers` has it too.
 #
 # Rotary positions have no table that ends, so a Llama reads a text of any length. But how well? The pocket Llama was
 # trained on windows of 128 tokens. Now it reads sixteen such windows in one piece. As a control, it reads **the same
@@ -646,9 +658,19 @@ tell("in windows", apart)
 # No error again, but **in one piece the loss climbs, and the words are not to blame**. Two things are new: there are
 # more keys, and some are farther from the query.
 #
-# After $2\pi/\omega_j$ positions, its **wavelength**, a pair has completed a turn. In a longer text, a pair whose
-# wavelength is longer than the window reaches angles that the model has never met. If these are the cause, the climb
-# should go when no angle is beyond the trained range.
+# After $2\pi/\omega_j$ positions, its **wavelength**, a pair has completed a turn. Five of the twelve pairs in a head
+# of the pocket Llama:
+#
+# | pair | wavelength in positions | turns in the window |
+# |---:|---:|---:|
+# | 0 | 6 | 20.37 |
+# | 2 | 29 | 4.39 |
+# | 3 | 63 | 2.04 |
+# | 4 | 135 | 0.95 |
+# | 11 | 29,164 | 0.004 |
+#
+# From pair 4 on, none completes a turn in the window. In a longer text these pairs reach angles that the model has
+# never met. If that is the cause, the climb should go when no angle is beyond the trained range.
 
 # %% [markdown]
 # <div class="card">
@@ -678,18 +700,19 @@ tell("all frequencies divided", interpolated)
 check.prediction("all_pairs", all_pairs)
 
 # %% [markdown]
-# To divide all frequencies is **position interpolation** ([Chen et al., 2023](https://arxiv.org/abs/2306.15595)),
-# meant to be followed by a short training.
+# The token before now seems a sixteenth of a step away. To divide all frequencies is **position interpolation** ([Chen
+# et al., 2023](https://arxiv.org/abs/2306.15595)).
 #
 # The fast pairs need no help, because in the trained window they met the whole circle. So stretch only the slow ones,
-# **by parts** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*, section 3.2). With $r_j$ the turns of
-# pair j in the trained window,
+# **by parts** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*, section 3.2). Let $r_j$ be the turns of
+# pair j in the trained window, and $\beta_j$ how much of its frequency it keeps:
 #
-# $$r_j = \frac{\text{window} \cdot \omega_j}{2\pi}, \qquad \gamma_j = \frac{r_j - \text{low}}{\text{high} -
-# \text{low}} \ \text{(not below 0, not above 1)}, \qquad \omega'_j = \gamma_j\, \omega_j + (1 - \gamma_j)\,
+# $$r_j = \frac{\text{window} \cdot \omega_j}{2\pi}, \qquad \beta_j = \frac{r_j - \text{low}}{\text{high} -
+# \text{low}} \ \text{(not below 0, not above 1)}, \qquad \omega'_j = \beta_j\, \omega_j + (1 - \beta_j)\,
 # \frac{\omega_j}{\text{factor}} .$$
 #
-# Low and high are 1 and 32 in YaRN, 1 and 4 in [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B).
+# Low and high are 1 and 32 in YaRN, 1 and 4 in [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B). With 1 and
+# 4, pairs 0 to 2 of the table above are kept, pair 3 is blended, and all others are stretched.
 
 # %% [markdown]
 # <div class="card">
@@ -707,7 +730,7 @@ check.prediction("all_pairs", all_pairs)
 # <details><summary>Hint 2: three pairs by hand</summary>
 #
 # With a window of 100, a factor of 4 and bounds of 1 and 4, pairs that turn 10 times, 2.5 times and half a time have
-# γ = 1, 0.5 and 0. Their frequencies are multiplied by 1, by 0.5 + 0.5/4 = 0.625, and by 0.25.
+# β = 1, 0.5 and 0. Their frequencies are multiplied by 1, by 0.5 + 0.5/4 = 0.625, and by 0.25.
 #
 # </details>
 # </div>
@@ -753,19 +776,23 @@ plt.show()
 #
 # </div>
 #
-# **Angles beyond the trained range cause most of the climb:** without them, a small part of it is left, though there
-# are as many keys. Position interpolation costs much in the first window and stretching by parts little: the fast
-# pairs are better left alone.
+# **Angles beyond the trained range cause most of the climb.** In one piece the loss climbs from 3.60 to 5.05 nats,
+# most of it in the first quarter of the text. Without such angles it climbs from 4.43 to 4.63, or from 3.77 to 4.09,
+# though there are as many keys. Stretching by parts costs little in the first window: the fast pairs are better left
+# alone.
 #
-# **By parts, every window is read worse than alone**, although half of the words were written with the 64 tokens
-# before their window in view. Nor was there a gain in held-out chapters ([Measured
-# further](../../site/further.md#lesson-18)).
+# **But the longer window gains nothing.** In the first half of a window, the model in one piece also sees the 64
+# tokens that the writer saw, and the control does not. So it should do better than the control; by parts, it does
+# worse in every window. [Measured further](../../site/further.md#lesson-18) has held-out chapters, with no gain
+# either, and eleven changes of newer models.
 #
-# ## Beyond the Llama: a router can leave experts unused
+# ## Optional: a router can leave experts unused
 #
-# Many newer models replace the Llama's network by a **mixture of experts** (MoE): N networks, and a **router** that
-# sends each token to k of them ([Shazeer et al., 2017](https://arxiv.org/abs/1701.06538)). The router is a linear
-# layer with N outputs; with p their softmax,
+# Nothing else needs this section; its points count like all others.
+#
+# To store more without more work for each token, many newer models replace the Llama's network by a **mixture of
+# experts** (MoE): N networks, and a **router** that sends each token to k of them ([Shazeer et al.,
+# 2017](https://arxiv.org/abs/1701.06538)). The router is a linear layer with N outputs; with p their softmax,
 #
 # $$y = \sum_{i \in \text{top } k} w_i\, E_i(x), \qquad w_i = \frac{p_i}{\sum_{j \in \text{top } k} p_j} .$$
 
@@ -775,12 +802,10 @@ plots.diagrams.experts_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** N = 4 and k = 2. Arrows lead from each token to its experts, and from there to its sum.
+# **How to read it.** N = 4 and k = 2. Arrows lead from each token to its experts, and from there to its sum. Expert 2
+# is chosen by no token.
 #
 # </div>
-#
-# The parameters grow with N, the work with k. [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024), with
-# N = 8 and k = 2 in each block, stores 47 billion parameters and uses 13 billion for a token.
 #
 # Because an expert without tokens learns nothing, a **load-balancing loss** is added ([Switch
 # Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2), with a weight of 0.01:
@@ -788,9 +813,12 @@ plots.diagrams.experts_flow()
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
 # $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$
-# is its mean probability over **all** tokens, including those that did not choose it. If all experts are used
-# equally, the balance is 1; if k experts take everything, it is N/k, its maximum. The counts $f_i$ have no gradient,
-# so that of the balance lowers $P_i$, and most where $f_i$ is large.
+# is its mean probability over **all** tokens, including those that did not choose it. The counts $f_i$ have no
+# gradient, so training moves probability from experts with a large $f_i$ to those with a small one.
+#
+# If all experts are used equally, the balance is 1. If k experts get all the choices **and** all the probability, it
+# is N/k, its maximum. All the choices alone are not enough: a nearly even router that always prefers the same k has a
+# balance close to 1.
 
 # %% [markdown]
 # <div class="card">
@@ -834,10 +862,6 @@ def route(logits, k):
 check(route)
 
 # %% [markdown]
-# One library took P over the chosen probabilities alone ([maxtext, issue
-# 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)).
-
-# %% [markdown]
 # <div class="card">
 #
 # **Prediction · `router_of_one`** &nbsp; 1 minute · no points
@@ -869,13 +893,13 @@ for k in (2, 1):
 check.prediction("router_of_one", router_of_one)
 
 # %% [markdown]
-# With k = 1 the weight is p/p = 1. One library trained models this way ([Megatron-LM, issue
+# One library trained models with this weight of p/p = 1 ([Megatron-LM, issue
 # 894](https://github.com/NVIDIA/Megatron-LM/issues/894)). With k = 1, use $w_i = p_i$.
 
 # %% [markdown]
-# How much does the balance help? Eight kinds of tokens, each with its own task, share eight experts, with k = 2. In
-# all rows but the last, 3 is added to every input. This common part lets the router prefer the same experts for all
-# tokens at first.
+# How much does the balance help? Eight kinds of tokens, each with its own task, share eight experts, with k = 2. The
+# first three rows add 3 to every component of every input; this common part lets the router prefer the same experts
+# for all tokens at first.
 
 # %% tags=["hide-input"]
 def train_mixture(share, common, seed, steps=200, N=8, e=16):
@@ -917,12 +941,10 @@ for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
 #
 # </div>
 #
-# **A router that begins lopsided can end lopsided:** without the balance, some experts are hardly used at the end
-# with each seed. At weight 0.01 one expert is, with each seed; at weight 1, none. Without the common part it is one,
-# with one of three seeds. The loss of the task need not show it, and in a training there is no reference to compare
-# with. So count the choices.
-#
-# [Measured further](../../site/further.md#lesson-18) has that loss, and eleven changes of newer models.
+# **A router that begins lopsided can end lopsided.** On inputs with the common part and without the balance, some
+# experts are hardly used at the end, with each seed. A balance at weight 0.01 leaves one; weight 1 leaves none. The
+# loss of the task need not show it ([Measured further](../../site/further.md#lesson-18)), and a training has no
+# reference. So count the choices.
 #
 # ## What you can do now
 #
@@ -934,8 +956,6 @@ for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
 #   `transformers` to within 0.0001; each of six mistakes moved them farther.
 # - **Compare losses on the same words.** One model read the end of its texts with 5.05 nats in one piece, and in
 #   windows with 3.70. Stretching slow pairs removed most of the difference.
-# - **Count what a router chooses.** On inputs with a large common part, some experts were hardly used with each of
-#   three seeds; a balance at weight 0.01 left one, at weight 1 none.
 #
 # **Three questions to think about**
 #
@@ -945,11 +965,11 @@ for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
 # h/g different questions.
 #
 # </details>
-# <details><summary>2. Mixtral has 47 billion parameters, and each token uses 13 billion of them. Which of the two
-# numbers decides how much memory you need?</summary>
+# <details><summary>2. Meta's own files have their rows in pairs. What happens if you load one as you loaded the pocket
+# Llama?</summary>
 #
-# The 47. Which experts a token will use is not known in advance, so all have to be in memory. In a batch, different
-# tokens use different experts, and soon all are used.
+# `rows_in_pairs` reorders rows that were in the right order. Nothing raises an error, and in queries and keys the wrong
+# components are rotated together.
 #
 # </details>
 # <details><summary>3. Does it matter for the scores that values are not reordered when queries and keys are?</summary>

@@ -12,7 +12,7 @@ from helpers.data.model_files import POCKET_LLAMA
 from helpers.data.recorded import recorded
 from helpers.data.reference import llama_reference
 from helpers.exercises import load_lesson
-from helpers.parts import llama
+from helpers.parts import experts, llama
 
 SOURCE = sources(["18_since_gpt2"])[0]
 LESSON = load_lesson("18_since_gpt2")
@@ -43,6 +43,12 @@ def test_six_mistakes_load_and_the_logits_show_each():
     )
 
 
+def test_the_texts_stand_before_the_table_without_their_mistakes():
+    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
+    (before,) = (cell.source for cell in cells if "**Which" in cell.source and "would you reject?**" in cell.source)
+    assert re.findall("^- (.*)", before, re.MULTILINE) == sorted(text for *_, text in mistakes().values())
+
+
 def test_rounding_to_bfloat16_moves_the_logits_more_than_the_wrong_epsilon():
     model, known = llama.load(POCKET_LLAMA), llama_reference(POCKET_LLAMA)
     with torch.no_grad():
@@ -50,6 +56,21 @@ def test_rounding_to_bfloat16_moves_the_logits_more_than_the_wrong_epsilon():
             parameter.copy_(parameter.bfloat16().float())
         rounded = (model(known.ids) - known.logits).abs().max().item()
     assert rounded > mistakes()["ε ten times larger"][0]
+
+
+def test_the_cache_of_llama_3():
+    kept = 2 * 32 * 8 * 128 * 8192
+    assert (round(2 * kept / 1e9, 1), round(2 * 4 * kept / 1e9, 1)) == (1.1, 4.3)
+
+
+def test_the_turns_of_the_pocket_llamas_pairs():
+    frequencies = llama.rotary_frequencies(24, 10000.0)
+    waves, turns = 2 * torch.pi / frequencies, 128 * frequencies / (2 * torch.pi)
+    shown = [0, 2, 3, 4, 11]
+    assert rounded(waves[shown], 0) == [6, 29, 63, 135, 29164]
+    assert rounded(turns[shown[:4]], 2) == [20.37, 4.39, 2.04, 0.95] and rounded(turns[11], 3) == [0.004]
+    config = llama.load(POCKET_LLAMA).config
+    assert (config.e // config.h, config.theta) == (24, 10000.0)
 
 
 def test_the_two_texts_at_the_beginning_are_the_right_models_and_that_of_another_base():
@@ -128,6 +149,13 @@ def test_a_router_of_one_learns_nothing():
     assert LESSON.prediction("router_of_one").truth == "B"
 
 
+def test_the_balance_is_at_its_maximum_only_with_all_choices_and_all_the_probability():
+    preferred = torch.tensor([1.0, 1.0, 0, 0, 0, 0, 0, 0]).repeat(5, 1)
+    for route in (ANSWERS.make("route"), lambda logits, k: (experts.balance_loss(logits, k),)):
+        assert round(route(0.01 * preferred, 2)[-1].item(), 1) == 1.0
+        assert round(route(99 * preferred, 2)[-1].item(), 3) == 8 / 2
+
+
 def test_a_lopsided_router_stays_so_with_each_seed_unless_the_balance_is_added():
     found = hardly_used()
     assert list(found) == [(3, 0), (3, 0.01), (3, 1), (0, 0)]
@@ -180,6 +208,7 @@ def test_beyond_the_window_the_loss_of_the_same_words_rises_and_by_parts_much_le
     assert every[1] - every[0] < 0.3 * (plain[1] - plain[0])
     assert parts[1] - parts[0] < 0.3 * (plain[1] - plain[0])
     assert apart[1] < parts[1] < plain[1] - 0.6 * (plain[1] - apart[1]) and apart[0] < parts[0] < every[0]
+    assert (plain[0], every, parts) == (3.60, (4.43, 4.63), (3.77, 4.09))
     assert (plain[1], apart[1]) == (5.05, 3.70)  # the lesson's end repeats them
     found = recorded("pocket_llama")["result"]["by_position"]
     assert found["as trained"][-1] > found["as trained"][0] + 0.05
