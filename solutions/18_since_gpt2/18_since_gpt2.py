@@ -862,6 +862,10 @@ def route(logits, k):
 check(route)
 
 # %% [markdown]
+# One library took P over the chosen probabilities alone ([maxtext, issue
+# 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)).
+
+# %% [markdown]
 # <div class="card">
 #
 # **Prediction · `router_of_one`** &nbsp; 1 minute · no points

@@ -237,7 +237,7 @@ measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges
 # **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: the hedges are gone,
 # and single answers are right more often. Suppose now that there are no clean demonstrations. Then the model's own
 # answers can be judged. (Our judge knows the sums, so it could have filtered the demonstrations; elsewhere people can
-# often judge what nobody has written.)
+# often judge what they could not have written.)
 #
 # ## A judge's choices reduce the hedging
 #
