@@ -168,6 +168,7 @@ class ByteTransformer(nn.Module):
     def __init__(self, e: int = 128, h: int = 4, depth: int = 3, t_max: int = 128, dropout: float = 0.0):
         """dropout: the share of what each layer adds that is left out in training, as of the network's inside."""
         super().__init__()
+        self.t_max = t_max
         self.tokens, self.positions = nn.Embedding(256, e), nn.Parameter(torch.zeros(t_max, e))
         settings: Any = {"dropout": dropout, "activation": "gelu", "batch_first": True, "norm_first": True}
         blocks = [nn.TransformerEncoderLayer(e, h, 4 * e, **settings) for _ in range(depth)]

@@ -2,7 +2,8 @@
 
 A table of n-grams, a cache, and a small transformer in int8, mixed with the shares that are best on the text's `home`
 part. --steps: of the transformer's training (0: none, and a larger table). --depth and --window: of the transformer. A
-step takes 0.2 s of one core with 3 blocks and 128 bytes, 0.5 s with 4 blocks and 256. The scores on `home` and
+step takes 0.2 s of one core with 3 blocks and 128 bytes, 0.5 s with 4 blocks and 256. --convolved: a transformer with
+rotary positions and short convolutions, which learns faster (`helpers.training.convolved`). The scores on `home` and
 `held_back`, and those of packers beside them, are printed as JSON.
 """
 
@@ -29,18 +30,20 @@ from helpers.parts.one_megabyte import (
     table_log_probabilities,
     to_int8,
 )
+from helpers.training.convolved import ConvolvedTransformer
 
 MANY = (2000, 24)  # contexts to fit shares on and to tell a score of, and their distance
-Parts = tuple[dict, ByteTransformer | None]
+Transformer = ByteTransformer | ConvolvedTransformer
+Parts = tuple[dict, Transformer | None]
 
 
-def guesses(table: dict, transformer: ByteTransformer | None, contexts: torch.Tensor) -> torch.Tensor:
+def guesses(table: dict, transformer: Transformer | None, contexts: torch.Tensor) -> torch.Tensor:
     """What each part predicts: (parts, b, 256), log-probabilities."""
     contexts = contexts.long()
     said = [table_log_probabilities(table, contexts), cache_log_probabilities(contexts)]
     if transformer is not None:
         with torch.no_grad():
-            logits = [transformer(rows[:, -len(transformer.positions) :])[:, -1] for rows in contexts.split(128)]
+            logits = [transformer(rows[:, -transformer.t_max :])[:, -1] for rows in contexts.split(128)]
         said.append(torch.log_softmax(torch.cat(logits), dim=-1))
     return torch.stack(said)
 
@@ -51,7 +54,7 @@ def bits(log_p: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return -log_p.gather(-1, places)[..., 0].mean(dim=-1) / math.log(2)
 
 
-def best_shares(table: dict, transformer: ByteTransformer | None, text: bytes) -> torch.Tensor:
+def best_shares(table: dict, transformer: Transformer | None, text: bytes) -> torch.Tensor:
     """The shares (parts,) of the mixture that predicts this text best, by 50 steps of EM."""
     contexts, targets = contexts_of(text, *MANY)
     log_p = guesses(table, transformer, contexts)
@@ -87,15 +90,18 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=128, help="bytes that the transformer looks at")
     parser.add_argument("--dropout", type=float, default=0.0, help="of the transformer, in training")
     parser.add_argument("--bfloat16", action="store_true", help="multiply in bfloat16 while training")
+    parser.add_argument("--convolved", action="store_true", help="with rotary positions and short convolutions")
     parser.add_argument("--to", type=Path, default=Path(FILE))
     parser.add_argument("--trained", type=Path, help="weights of a transformer that is trained already")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     text, begun = open_text(options.text), time.process_time()
-    transformer, weights = None, {}
+    transformer: Transformer | None = None
+    weights: dict[str, torch.Tensor] = {}
     if options.steps or options.trained:
-        transformer = ByteTransformer(depth=options.depth, t_max=options.window, dropout=options.dropout)
+        kind = ConvolvedTransformer if options.convolved else ByteTransformer
+        transformer = kind(depth=options.depth, t_max=options.window, dropout=options.dropout)
         if options.trained:
             transformer.load_state_dict(torch.load(options.trained, weights_only=True))
         else:
