@@ -41,7 +41,7 @@ class ConvolvedBlock(nn.Module):
         self.network = nn.Sequential(nn.Linear(e, 4 * e), nn.GELU(), nn.Linear(4 * e, e))
 
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        """x: (b, t, e). cos, sin: (t, d/2), of the angles by which queries and keys are turned. Returns (b, t, e)."""
+        """x: (b, t, e). cos, sin: (t, d/2), of the angles that turn queries and keys. Returns (b, t, e)."""
         q, k, v = self.heads(self.before_attention(x)).unflatten(-1, (3, self.h, -1)).permute(2, 0, 3, 1, 4)
         q, k = (turned(part, cos.to(part.dtype), sin.to(part.dtype)) for part in (q, k))
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(-2)
@@ -50,7 +50,7 @@ class ConvolvedBlock(nn.Module):
 
 
 def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Queries or keys (..., t, d), turned: component j together with j + d/2, which is faster here than pairs side by side.
+    """Queries or keys (..., t, d), turned: component j together with j + d/2, which is faster than pairs side by side.
 
     cos, sin: (t, d/2). Returns (..., t, d).
     """

@@ -6,12 +6,14 @@ import re
 
 import pytest
 import torch
+import torch.nn.functional as F
 from lesson_harness import printed
 
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.open_texts import landmarks_of, open_text, results, xz_after
 from helpers.exercises.open_task import AGAIN, AT_HOME, AT_ONCE, LARGEST, MOST, SLACK, contexts_of
 from helpers.parts import one_megabyte
+from helpers.training.convolved import ConvolvedTransformer, ShortConvolution, turned
 
 SOURCE = sources(["22_your_own"])[0]
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -155,6 +157,33 @@ def test_a_training_in_bfloat16_follows_the_weights_as_they_change():
         model = one_megabyte.ByteTransformer(e=32, h=2, depth=1, t_max=16)
         losses[half] = list(one_megabyte.learn(model, text, 120, batch=4, t=16, bfloat16=half))[-1]
     assert losses[False] < 0.5 and losses[True] == pytest.approx(losses[False], abs=0.1)
+
+
+def test_a_short_convolution_is_pytorchs_with_a_shortcut_and_its_weights_the_other_way_round():
+    module, x = ShortConvolution(6), torch.randn(2, 9, 6, generator=torch.Generator().manual_seed(0))
+    torch.nn.init.normal_(module.weight)
+    kernel = module.weight.permute(2, 1, 0).flip(-1)  # (e, 1, reach)
+    theirs = F.conv1d(F.pad(x.mT, (3, 0)), kernel, groups=6).mT
+    torch.testing.assert_close(module(x), x + theirs)
+    torch.testing.assert_close(module(x[:, :2]), module(x)[:, :2])  # fewer positions than it reaches
+
+
+def test_the_convolved_transformer_sees_nothing_that_comes_later_and_the_distance_alone():
+    torch.manual_seed(0)
+    model = ConvolvedTransformer(e=16, h=2, depth=2).double()
+    for name, p in model.named_parameters():
+        if "weight" in name:
+            torch.nn.init.normal_(p, std=0.5)
+    ids = torch.randint(256, (1, 12))
+    changed = ids.clone()
+    changed[:, 7:] = (changed[:, 7:] + 1) % 256
+    assert torch.equal(model(ids)[:, :7], model(changed)[:, :7]) and not torch.equal(model(ids), model(changed))
+    q, k = torch.randn(2, 1, 8, dtype=torch.double)
+    angles = torch.arange(9.0, dtype=torch.double)[:, None] * torch.tensor([1.0, 0.3, 0.1, 0.01])
+    cos, sin = angles.cos(), angles.sin()
+    scores = turned(q.expand(9, 8), cos, sin) @ turned(k.expand(9, 8), cos, sin).mT
+    torch.testing.assert_close(scores[3:, 3:], scores[:-3, :-3])
+    assert scores[0].std() > 0.01
 
 
 def test_every_recorded_mixture_is_ahead_of_xz_and_of_its_parts():
