@@ -1,7 +1,7 @@
-"""A byte transformer that reaches more in the same time than lesson 22's: rotary positions and short convolutions.
+"""A byte transformer that learns faster than lesson 22's: with rotary positions and short convolutions.
 
 The convolutions are those of Z. Allen-Zhu, "Physics of Language Models: Part 4.1, Architecture Design and the Magic of
-Canon Layers" (2025), section 4, in front of attention and of the network (there A and C). b batch, t positions, e width.
+Canon Layers" (2025), section 4, before attention and before the network (there A and C). b batch, t positions, e width.
 """
 
 from __future__ import annotations
