@@ -3,8 +3,9 @@
 A table of n-grams, a cache, and a small transformer in int8, mixed with the shares that are best on the text's `home`
 part. --steps: of the transformer's training (0: none, and a larger table). --depth and --window: of the transformer. A
 step takes 0.2 s of one core with 3 blocks and 128 bytes, 0.5 s with 4 blocks and 256. --convolved: a transformer with
-rotary positions and short convolutions, which learns faster (`helpers.training.convolved`). The scores on `home` and
-`held_back`, and those of packers beside them, are printed as JSON.
+rotary positions and short convolutions, which learns faster (`helpers.training.convolved`). --gated: shares that depend
+on the context (`helpers.training.gated_mixture`). The scores on `home` and `held_back`, and those of packers beside
+them, are printed as JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,10 +34,14 @@ from helpers.parts.one_megabyte import (
     to_int8,
 )
 from helpers.training.convolved import ConvolvedTransformer
+from helpers.training.gated_mixture import fitted_gate, gated
 
 MANY = (2000, 24)  # contexts to fit shares on and to tell a score of, and their distance
+FOR_GATE = (12_000, 24)  # to fit a gate on
+DENSE = (36_000, 12)  # to tell the score of a gated mixture of
 Transformer = ByteTransformer | ConvolvedTransformer
 Parts = tuple[dict, Transformer | None]
+Mix = Callable[[torch.Tensor], torch.Tensor]
 
 
 def guesses(table: dict, transformer: Transformer | None, contexts: torch.Tensor) -> torch.Tensor:
@@ -65,17 +72,21 @@ def best_shares(table: dict, transformer: Transformer | None, text: bytes) -> to
     return shares
 
 
-def scores(parts: Parts, shares: torch.Tensor, text: bytes, read: bytes, cut: tuple[int, int]) -> dict[str, float]:
+def shared(log_p: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
+    """The mixture (b, 256) with the same shares (parts,) everywhere, of log-probabilities (parts, b, 256)."""
+    return torch.logsumexp(log_p + shares.log()[:, None, None], dim=0)
+
+
+def scores(parts: Parts, mix: Mix, text: bytes, read: bytes, cut: tuple[int, int]) -> dict[str, float]:
     """Bits per byte of each part and of the mixture on a text, beside packers, and the standard error of the last.
 
-    parts: the table, and the transformer if there is one. read: the text that was trained on. cut: how many contexts
-    at most, and their distance.
+    parts: the table, and the transformer if there is one. mix: log-probabilities (b, 256) out of those of the parts.
+    read: the text that was trained on. cut: how many contexts at most, and their distance.
     """
     contexts, targets = contexts_of(text, *cut)
     log_p = guesses(*parts, contexts)
     found = dict(zip(("table", "cache", "a small transformer"), bits(log_p, targets).tolist(), strict=False))
-    mixed = torch.logsumexp(log_p + shares.log()[:, None, None], dim=0)
-    of_each = -mixed.gather(-1, targets.long()[:, None])[:, 0] / math.log(2)
+    of_each = -mix(log_p).gather(-1, targets.long()[:, None])[:, 0] / math.log(2)
     packed = {"order 0": order_0(text), **packers(text), "xz after the training part": xz_after(read, text)}
     error = of_each.std().item() / math.sqrt(len(targets))
     return {**packed, **found, "the course's best": of_each.mean().item(), "error": error}
@@ -91,6 +102,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.0, help="of the transformer, in training")
     parser.add_argument("--bfloat16", action="store_true", help="multiply in bfloat16 while training")
     parser.add_argument("--convolved", action="store_true", help="with rotary positions and short convolutions")
+    parser.add_argument("--gated", action="store_true", help="with shares that depend on the context")
     parser.add_argument("--to", type=Path, default=Path(FILE))
     parser.add_argument("--trained", type=Path, help="weights of a transformer that is trained already")
     options = parser.parse_args()
@@ -118,13 +130,18 @@ def main() -> None:
     parts = table, transformer
     shares = best_shares(*parts, text.home)
     weights |= {f"table.{name}": part for name, part in table.items()} | {"shares": shares}
+    mix: Mix = partial(shared, shares=shares)
+    if options.gated:
+        contexts, targets = contexts_of(text.home, *FOR_GATE)
+        gate = fitted_gate(guesses(*parts, contexts), targets)
+        mix, weights = partial(gated, gate=gate), weights | {f"gate.{name}": part for name, part in gate.items()}
     write_whole(options.to, save(weights))
     places = {
         "home": (text.home, AT_HOME),
         "exam": (text.held_back, (MOST, APART)),
-        "held_back": (text.held_back, MANY),
+        "held_back": (text.held_back, DENSE if options.gated else MANY),
     }
-    found = {name: scores(parts, shares, part, text.train, cut) for name, (part, cut) in places.items()}
+    found = {name: scores(parts, mix, part, text.train, cut) for name, (part, cut) in places.items()}
     seconds = round(time.process_time() - begun)
     print(json.dumps({"text": text.name, "steps": options.steps, "bytes": len(save(weights)), "seconds": seconds,
                       "shares": shares.tolist(), **found}, indent=1))  # fmt: skip

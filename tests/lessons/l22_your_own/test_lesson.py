@@ -14,6 +14,7 @@ from helpers.data.open_texts import landmarks_of, open_text, results, xz_after
 from helpers.exercises.open_task import AGAIN, AT_HOME, AT_ONCE, LARGEST, MOST, SLACK, contexts_of
 from helpers.parts import one_megabyte
 from helpers.training.convolved import ConvolvedTransformer, ShortConvolution, turned
+from helpers.training.gated_mixture import fitted_gate, gated
 
 SOURCE = sources(["22_your_own"])[0]
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -184,6 +185,25 @@ def test_the_convolved_transformer_sees_nothing_that_comes_later_and_the_distanc
     scores = turned(q.expand(9, 8), cos, sin) @ turned(k.expand(9, 8), cos, sin).mT
     torch.testing.assert_close(scores[3:, 3:], scores[:-3, :-3])
     assert scores[0].std() > 0.01
+
+
+def test_a_gate_learns_which_part_to_trust_and_when():
+    """One part knows the answer in half of the contexts and is sure of it; the other is better elsewhere."""
+    chance = torch.Generator().manual_seed(0)
+    targets = torch.randint(4, (2000,), generator=chance)
+    right = F.one_hot(targets, 4).float()
+    knows = torch.arange(2000) % 2 == 0
+    one = torch.where(knows[:, None], 0.96 * right + 0.01, torch.full((2000, 4), 0.25))
+    other = 0.4 * right + 0.15
+    log_p = torch.stack([one, other]).log()
+    gate = fitted_gate(log_p, targets)
+    mixed = gated(log_p, gate)
+    torch.testing.assert_close(mixed.exp().sum(dim=-1), torch.ones(2000))
+    best = torch.where(knows, math.log(0.97), math.log(0.55)).mean()
+    mean = mixed.gather(1, targets[:, None]).mean()
+    assert mean > best - 0.02  # as if it were told where the first part knows
+    halves = torch.logsumexp(log_p + math.log(0.5), dim=0).gather(1, targets[:, None]).mean()
+    assert halves < best - 0.1
 
 
 def test_every_recorded_mixture_is_ahead_of_xz_and_of_its_parts():
