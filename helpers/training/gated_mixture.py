@@ -37,7 +37,7 @@ def fitted_gate(log_p: torch.Tensor, targets: torch.Tensor, steps: int = 200, de
     for number in gate.values():
         number.requires_grad_()
     optimiser = torch.optim.LBFGS(list(gate.values()), max_iter=steps, line_search_fn="strong_wolfe")
-    still = {"mean": seen.mean(dim=0), "std": seen.std(dim=0)}
+    still = {"mean": seen.mean(dim=0), "std": seen.std(dim=0).clamp(min=1e-6)}
 
     def loss() -> torch.Tensor:
         optimiser.zero_grad()

@@ -201,7 +201,7 @@ def test_a_gate_learns_which_part_to_trust_and_when():
     torch.testing.assert_close(mixed.exp().sum(dim=-1), torch.ones(2000))
     best = torch.where(knows, math.log(0.97), math.log(0.55)).mean()
     mean = mixed.gather(1, targets[:, None]).mean()
-    assert mean > best - 0.02  # as if it were told where the first part knows
+    assert mean > best - 0.01  # as if it were told where the first part knows
     halves = torch.logsumexp(log_p + math.log(0.5), dim=0).gather(1, targets[:, None]).mean()
     assert halves < best - 0.1
 
