@@ -227,6 +227,12 @@ def test_on_the_long_texts_the_transformer_is_far_ahead_of_the_table_and_on_the_
     assert novel["a small transformer"] - longer["a small transformer"] > mixing and longer["table"] > novel["table"]
 
 
+def test_below_1_6_bits_with_a_worse_transformer_and_a_gate():
+    longer, gated_run = (results()["austen"][name]["held_back"] for name in ("longer", "gated"))
+    assert gated_run["the course's best"] + 2 * gated_run["error"] < 1.6 < longer["the course's best"] + longer["error"]
+    assert gated_run["a small transformer"] > longer["a small transformer"]
+
+
 def test_what_the_text_says_of_limits_and_of_small_cases():
     assert (LARGEST, SLACK, AT_HOME[0], MOST, AT_ONCE, AGAIN) == (1_000_000, 0.001, 256, 1024, 128, 64)
     assert SOURCE.lesson["Model"].material.contexts.dtype == torch.uint8  # values from 0 to 255
