@@ -10,13 +10,14 @@
 # *Attention, a network, two shortcuts, two norms*
 #
 # Put 24 untrained layers of attention on top of each other, and after three of them all positions hold the same
-# vector. The **transformer block** adds a network, two shortcuts and two norms to the attention:
+# vector (in float32, without a mask). The **transformer block** adds a network, two shortcuts and two norms to the
+# attention:
 #
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}(x)\big),
 # \qquad x \;\leftarrow\; x + \operatorname{network}\big(\operatorname{norm}(x)\big) .$$
 #
-# **What is each of these pieces for, and what is it worth in a trained model?** Towers of layers show three faults and
-# their cures. Then you train a small stack without each piece, and see which fault comes back.
+# **What is each of these pieces for, and what is it worth in a trained model?** Towers of layers show three faults
+# and their cures. Then you train a small stack without each piece, and see what each loss costs.
 #
 # | | |
 # |---|---|
@@ -149,7 +150,7 @@ draw_by_depth({"no mask": bare, "causal mask": masked},
 # Could training repair this? Only if the gradient reaches the lower layers.
 
 # %% [markdown]
-# ## Fault 1 has a second half: the gradient fades
+# ## Without shortcuts the gradient fades, too
 #
 # A gradient needs a loss. Ours is the mean squared distance from the sequence **backwards**. (The tower cannot learn
 # that; we only want gradients.)
@@ -995,7 +996,7 @@ check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 # vectors explode (fault 3). (The whole post-norm block makes the positions alike, too, only later; pre-norm kept them
 # apart.)
 #
-# ## After training: the same fault comes back
+# ## After training without shortcuts, positions are equal again
 #
 # A tower of 24 untrained layers shows what a fault is, not whether three trained blocks with a causal mask suffer from
 # it. So train your stack again without each piece, taken out of all three blocks (without norms, the stack's last one
@@ -1034,16 +1035,18 @@ for piece, bits in lost.items():
 # </div>
 #
 # **Without shortcuts, training itself makes the positions equal.** With the same vector everywhere, a model predicts
-# the same everywhere, and can hardly beat *order 0*, the best fixed prediction: that is its score. This is fault 1 in a
-# trained model. (Why training leads there, the table does not show.) All other stacks end with more difference than
-# they begin with.
+# the same everywhere, and can hardly beat *order 0*, the best fixed prediction: that is its score. This is the
+# symptom of fault 1, in a trained model. The cause may be another: before training this stack's positions still
+# differ. Why training makes them equal, the table does not show. All other stacks end with more difference than they
+# begin with.
 #
 # **Without attention, the blocks see only the last byte**, and reach order 1. Without the network they lose a third of
 # a bit. **Without norms they lose less than a tenth**: three blocks that start with PyTorch's weights hardly suffer
 # from fault 3, which we saw in 24 pairs with doubled matrices.
 #
-# **In another model a piece may be worth more, or less.** In a single block norms are worth half a bit, and shortcuts
-# make no clear difference ([Measured further](../../site/further.md#lesson-7), with four blocks as well).
+# **In another model a piece may be worth more, or less.** In a single block norms are worth half a bit, which fault 3
+# does not explain, and shortcuts make no clear difference ([Measured further](../../site/further.md#lesson-7), with
+# four blocks as well).
 
 # %% [markdown]
 # ## Optional: three side views

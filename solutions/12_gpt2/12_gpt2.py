@@ -94,7 +94,7 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
 
 # %% [markdown]
 # The first five are our n, t_max, e, h and depth. Together they make 2.2 million parameters; OpenAI's smallest model
-# has 124 million. The diagram shows where each weight is used, with the sizes of that one:
+# has 124 million. The diagram shows where each weight is used, with the sizes of OpenAI's smallest:
 
 # %%
 plots.diagrams.gpt2_flow()
@@ -112,9 +112,9 @@ plots.diagrams.gpt2_flow()
 #
 # - the layer for queries, keys and values has **biases**;
 # - **[GELU](../../site/glossary.md#gelu)** takes the place of ReLU, which multiplies x by 0 or 1, depending on its
-# sign.   GELU multiplies it by Φ(x), the probability that a standard normal number is smaller than x ([Hendrycks and
-# Gimpel,   2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their approximation by tanh, given here as
-# `finished_gelu`;
+#   sign. GELU multiplies it by Φ(x), the probability that a standard normal number is smaller than x ([Hendrycks and
+#   Gimpel, 2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their approximation by tanh, given here as
+#   `finished_gelu`;
 # - **one table** serves input and output, and the output has no bias;
 # - it reads **tokens** instead of bytes.
 #
@@ -259,7 +259,7 @@ check(GPT2)
 #
 # ## The stored numbers fit once they are renamed
 #
-# The file of weights holds names, shapes and numbers. The names are those of OpenAI's published models, not ours:
+# The file of weights holds names, shapes and numbers. The names are those of the folders on the Hub, not ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -591,8 +591,9 @@ check.prediction("dearest_error", dearest_error)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Only yours agrees at every stage.** At each stage, the largest difference of a component from the reference, divided
-# by the largest component there. A mark at 10⁻⁹ means no difference.
+# **Of these three, only yours agrees at every stage**, to within a hundred times the precision. At each stage, the
+# largest difference of a component from the reference, divided by the largest component there. A mark at 10⁻⁹ means
+# no difference.
 #
 # </div>
 #
@@ -775,7 +776,7 @@ for name in folders:
           f" the same tokens: {torch.equal(kept, anew)}")
 
 # %% [markdown]
-# **With a cache the tokens are the same.** How much time does it save at the size of OpenAI's smallest model?
+# **In both folders all tokens are the same.** How much time does a cache save at the size of OpenAI's smallest model?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -955,8 +956,9 @@ check.prediction("switched_off_head", switched_off_head)
 # than ln n.) The nine are all the heads with more than ten times the induction score of even weights. The strongest
 # alone is hardly missed.
 #
-# **Nine other heads cost code more and copying less.** Without them both losses on random tokens rise, the gain stays
-# at 9.56 or more, and at least 32 % of the tokens are copied.
+# **Most other heads matter less for copying.** Nine are drawn from 13: the previous-token head and head 5 of block 0
+# are not among these. Without the nine, code suffers more. Both losses on random tokens rise, so the gain stays at
+# 9.56 or more; of the tokens, at least 32 % are still copied, not all.
 #
 # **Needing a head does not say what it does.** These draws leave out head 5 of block 0, of all others the one that is
 # missed most. It hardly looks at the token before. Yet without it no token is copied, and the loss on code more than
@@ -981,12 +983,11 @@ check.prediction("switched_off_head", switched_off_head)
 #
 # <details><summary>The window is full, and the oldest token drops out. Can the cache be kept?</summary>
 #
-# No. Learned position vectors were added before the blocks, and without the oldest token all the others move
-# forward by one position: all keys and values are now wrong. With rotary positions (lesson 6) only differences
-# count, so positions are no obstacle. But in published rotary models the text falls apart as soon as the *first*
-# tokens leave the cache ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453), section 3.1). Their explanation: a
-# softmax has to put its weight somewhere, and many heads put it there, on an *attention sink*. Keeping the first
-# few tokens repairs it.
+# No. Learned position vectors were added before the blocks, and without the oldest token all the others move forward
+# by one position: all keys and values are now wrong. With rotary positions (lesson 6) only differences count, so
+# positions are no obstacle. But in published rotary models perplexity jumps as soon as the *first* tokens leave the
+# cache ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453), section 3.1). Their explanation: a softmax has to put
+# its weight somewhere, and many heads put it there, on an *attention sink*. Keeping the first few tokens repairs it.
 #
 # </details>
 #

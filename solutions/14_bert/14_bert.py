@@ -18,7 +18,7 @@
 # |---|---|
 # | **You will build** | the hidden words and their loss, a contrastive loss, words in pieces, BERT, and, optionally, low-rank fine-tuning |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [8](../08_classifier/08_classifier.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 95 minutes: six exercises, 19 points, and two predictions |
+# | **It takes** | about 100 minutes: six exercises, 19 points, and two predictions |
 # | **It computes** | for about a minute, on any laptop; a published model is another 91 MB (`make data ARGS=minilm`) |
 #
 # The letters follow [the table](../../site/notation.md): b batch, t positions, e width, h heads, n size of the
@@ -260,7 +260,7 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One review as the model reads it, picked because it shows all three fates (more than 15 % are
-# chosen). Boxes: the tokens to predict, a replaced one in parentheses. `##` marks a piece inside a word.
+# chosen). Boxes: the tokens to predict, in parentheses the word that stood there. `##` marks a piece inside a word.
 #
 # </div>
 #
@@ -401,17 +401,17 @@ check.prediction("closed_gap", closed_gap)
 # %% [markdown]
 # **After 800 steps, the model that reads both ways finds more hidden words than either left-only model.** In one run
 # each, it finds 67 % (± 1.3); left only finds 56 % with the same task, and 60 % with the next word. So the next word
-# closes a third of the gap in words found, and more than half of the gap in loss. By loss it is ahead until about step
-# 600: it learns from every token.
+# closes a third of the gap in words found, and more than half of the gap in loss. (With this sampling error it could
+# be a fifth or a half.) By loss it is ahead until about step 600: it learns from every token.
 #
 # Does reading both ways also help with a later task?
 
 # %% [markdown]
 # ## Trained on any of these tasks, a model learns words of praise and blame from three reviews
 #
-# The new task: which words of a review judge, such as *good* and *dull*? Three labelled reviews hold 4 of the 16 such
-# words. The model is *frozen*; only a linear layer, the *classifier*, learns to read the vector of each token. All
-# three models take the test, each with its own mask, and so does one with random weights.
+# The new task: which words of a review judge, such as *good* and *dull*? Three labelled reviews hold at most 4 of the
+# 16 such words. The model is *frozen*; only a linear layer, the *classifier*, learns to read the vector of each
+# token. All three models take the test, each with its own mask, and so do three with random weights.
 
 # %%
 judges = torch.zeros(len(vocabulary), dtype=torch.bool)    # True: this word judges
@@ -469,17 +469,17 @@ print(f"{judges.sum()} words judge; three labelled reviews hold {max(held)}")
 # <div class="figure-caption">
 #
 # **How to read it.** Words of 300 test reviews. **Found**: of the words that judge and are in none of the three
-# labelled reviews, the share that is flagged. **Precision**: of the words flagged, the share that really judges; words
-# labelled already are not counted. Lowest and highest of three runs, each with three other labelled reviews and the
-# same trained model.
+# labelled reviews, the share that is flagged. **Precision**: of the words flagged, the share that really judges;
+# words labelled already are not counted, if they judge. Lowest and highest of three runs, each with three other
+# labelled reviews and the same trained model.
 #
 # </div>
 #
-# **Here it matters that a model was trained, not which way it reads.** Each trained model finds at least 90 % of the
-# new words that judge; random weights, at most 15 %, though they too fit the three reviews without an error. After
+# **Here training matters far more than which way a model reads.** Each trained model finds at least 90 % of the new
+# words that judge; random weights, at most 15 %, though they too fit the three reviews without an error. After
 # training, words that fill the same places, as all judging words do in these generated reviews, probably have similar
-# vectors: a label for *dull* reaches *boring*. (One model of each task, so their order is open.) Many flags are wrong;
-# standardised vectors and a penalty help ([Measured further](../../site/further.md#lesson-14)).
+# vectors: a label for *dull* reaches *boring*. (One model of each task, so their order is open.) Many flags are
+# wrong; standardised vectors and a penalty help ([Measured further](../../site/further.md#lesson-14)).
 #
 # In the paper ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 to 4), it depends on the task.
 # On SST-2 (is a sentence positive?), 92.6 % are right, against 92.1 % for left only with the next word. On SQuAD (where
@@ -640,8 +640,9 @@ print(f"in a batch of 64, {sum(repeats) / len(repeats):.1f} repeat the words of 
 #
 # **Pairs teach vectors that can be searched, across two languages and down to the order of the words.** BERT finds
 # every numeral, as in three more runs ([Measured further](../../site/further.md#lesson-14)). The mean of words always
-# finds the right words, but mostly the wrong numeral. No training batch holds both twins. Yet about five numerals of a
-# batch repeat the words of another (swap the first and last digit), so random batches, too, ask for the order.
+# finds the right words, but the right numeral in fewer than half of the cases. No training batch holds both twins.
+# Yet about five numerals of a batch repeat the words of another (swap the first and last digit), so random batches,
+# too, ask for the order.
 #
 # What does such a vector hold of a sentence in plain English?
 
@@ -1062,7 +1063,7 @@ print("largest change of a number in a vector,"
 #
 # **Two questions to think about**
 #
-# <details><summary>1. Why does a contrastive loss need large batches?</summary>
+# <details><summary>1. Why can a large batch help a contrastive loss?</summary>
 #
 # The other texts of the batch are all that a partner has to be told apart from. In a small batch they are likely to
 # be so different that a rough vector is enough. all-MiniLM-L6-v2 was trained with batches of 1,024 pairs, says its

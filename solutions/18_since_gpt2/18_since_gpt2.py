@@ -602,9 +602,8 @@ for case in cases:
 # **The logits show all six:** with each mistake they are farther from those of `transformers`. The wrong ε moves them
 # by 0.02, so compare in 32 bits.
 #
-# **The text is a poor test.** In this one draw even the right model writes odd English. A wrong ε changes no word, and
-# θ = 500,000 (the opening's second text) reads no worse. *Rows as in the file* costs more than half a nat and reads
-# hardly odder.
+# **The text is a poor test.** In this one draw even the right model writes odd English. The two worst mistakes show;
+# but a wrong ε changes no word, and θ = 500,000 (the opening's second text) reads no worse.
 #
 # **The loss needs a number to compare with.** A loss of 3.70 looks fine until you know that 3.62 was possible.
 #
@@ -700,8 +699,9 @@ tell("all frequencies divided", interpolated)
 check.prediction("all_pairs", all_pairs)
 
 # %% [markdown]
-# The token before now seems a sixteenth of a step away. To divide all frequencies is **position interpolation** ([Chen
-# et al., 2023](https://arxiv.org/abs/2306.15595)).
+# The climb is nearly gone, so the angles were its cause; the price is a higher loss everywhere. The token before now
+# seems a sixteenth of a step away. To divide all frequencies is **position interpolation** ([Chen et al.,
+# 2023](https://arxiv.org/abs/2306.15595)).
 #
 # The fast pairs need no help, because in the trained window they met the whole circle. So stretch only the slow ones,
 # **by parts** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*, section 3.2). Let $r_j$ be the turns of
@@ -778,13 +778,15 @@ plt.show()
 #
 # **Angles beyond the trained range cause most of the climb.** In one piece the loss climbs from 3.60 to 5.05 nats,
 # most of it in the first quarter of the text. Without such angles it climbs from 4.43 to 4.63, or from 3.77 to 4.09,
-# though there are as many keys. Stretching by parts costs little in the first window: the fast pairs are better left
-# alone.
+# though there are as many keys. In the first window, stretching by parts costs 0.17 nats and dividing all frequencies
+# nearly five times as much: the fast pairs are better left alone. (The authors of both methods then train on long
+# texts for a while; here nothing is trained.)
 #
-# **But the longer window gains nothing.** In the first half of a window, the model in one piece also sees the 64
-# tokens that the writer saw, and the control does not. So it should do better than the control; by parts, it does
-# worse in every window. [Measured further](../../site/further.md#lesson-18) has held-out chapters, with no gain
-# either, and eleven changes of newer models.
+# **But the longer window gains nothing.** In the first half of every later window, the model in one piece also sees
+# tokens that the writer saw, and the control does not. So it should do better than the control there; by parts, it
+# does worse in every window. More could not be gained with these words, whose writer saw no farther back. Held-out
+# chapters, where it could, show no gain either ([Measured further](../../site/further.md#lesson-18), with eleven
+# changes of newer models).
 #
 # ## Optional: a router can leave experts unused
 #

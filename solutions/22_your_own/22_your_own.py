@@ -392,7 +392,8 @@ print()
 show("table and cache, 4 to 1", *mixtures)
 
 # %% [markdown]
-# Four to one was a good guess. The transformer, far behind by itself, still saves bits.
+# Four to one was a good guess. The transformer, far behind by itself, still saves bits, on the text on which the
+# weights were fitted.
 #
 # ## On which text should the weights be fitted?
 #
@@ -437,9 +438,9 @@ for name, given in (("the training part", right(own, after)),
 check.prediction("seen_text", seen_text)
 
 # %% [markdown]
-# On the text that it was counted on, the table looks so good that EM hardly gives the cache a weight. On the second
-# half of home that mixture is worse than the one fitted on the first. So fit the weights at home, and little else:
-# each choice there fits home, too.
+# On the text that it was counted on, the table looks so good, and the cache somewhat worse, that EM gives the cache
+# hardly any weight. On the second half of home that mixture is worse than the one fitted on the first. So fit the
+# weights at home, and little else: each choice there fits home, too.
 #
 # ## What else could save bits?
 #
@@ -476,9 +477,9 @@ plt.show()
 #
 # </div>
 #
-# **From 100 kB on, a larger table gains about as much as the cache, which takes no byte.** The larger transformer is
-# only as good as the largest table. The mixture of all three is better than any of them. Here bytes are hardly
-# scarce: the file could hold the training part five times, uncompressed.
+# **From 100 kB on, a larger table gains less than the cache, which takes no byte.** The larger transformer is only as
+# good as the largest table. The mixture of all three is better than any of them. Here bytes are hardly scarce: the
+# file could hold the training part five times, uncompressed.
 #
 # So try a longer window or training (the command has options; on a short text it may overfit), or let the mixture's
 # weights depend on the context. On long texts bytes are scarce: more blocks leave less room for the table, unless a
@@ -631,10 +632,9 @@ for name, run in runs.items():
 # the held-back novel the transformer does nearly all. One block more, a window of 256 bytes and a longer training
 # gained more there than mixing did (*longer*: one run, an hour and a half on one core, a smaller table).
 #
-# The last row goes below 1.6, though its transformer is no better. Its mixture has weights that depend on the
-# context: a small gate, fitted on the home part, reads how sure each part is. With the same weights everywhere the
-# mixture needs 1.61 bits on the same contexts, of which there are more than in the other rows (one run, of an hour
-# and ten minutes on one core).
+# The last row's mixture has weights that depend on the context: a small gate, fitted on the home part, reads how sure
+# each model is. It was scored on more contexts than the other rows, so compare it with itself: with the same weights
+# everywhere it needs 1.61 bits there, and with the gate 1.58 (one run, of an hour and ten minutes on one core).
 #
 # ## What to remember
 #

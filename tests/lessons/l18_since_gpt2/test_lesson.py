@@ -209,6 +209,7 @@ def test_beyond_the_window_the_loss_of_the_same_words_rises_and_by_parts_much_le
     assert parts[1] - parts[0] < 0.3 * (plain[1] - plain[0])
     assert apart[1] < parts[1] < plain[1] - 0.6 * (plain[1] - apart[1]) and apart[0] < parts[0] < every[0]
     assert (plain[0], every, parts) == (3.60, (4.43, 4.63), (3.77, 4.09))
+    assert round(parts[0] - plain[0], 2) == 0.17 and 4.5 < (every[0] - plain[0]) / (parts[0] - plain[0]) < 5
     assert (plain[1], apart[1]) == (5.05, 3.70)  # the lesson's end repeats them
     found = recorded("pocket_llama")["result"]["by_position"]
     assert found["as trained"][-1] > found["as trained"][0] + 0.05
