@@ -53,6 +53,12 @@ def old_words(source: Source) -> list[str]:
     ]
 
 
+def lost_text(source: Source) -> list[str]:
+    """Text on the line of a cell's marker: Jupytext takes it for the cell's title, and no notebook shows it."""
+    titles = (cell.metadata.get("title", "") for cell in source.cells_as_written() if cell.cell_type == "markdown")
+    return [_beginning(title) for title in titles if title]
+
+
 def long_lines(source: Source) -> list[str]:
     """Lines of prose in the .py that are wider than a screen; tables and addresses cannot be wrapped."""
     lines = enumerate(source.script.read_text(encoding="utf-8").splitlines(), start=1)
@@ -133,6 +139,7 @@ RULES: dict[str, Rule] = {
     "early_words": early_words,
     "old_words": old_words,
     "long_lines": long_lines,
+    "lost_text": lost_text,
     "long_captions": long_captions,
     "long_paragraphs": long_paragraphs,
     "further_reading": further_reading,
