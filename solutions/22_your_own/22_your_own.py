@@ -615,7 +615,8 @@ for name, nats in (("your model", of_yours), ("the table, less your model", save
 # %%
 titles = {"manual": "Python's manual", "austen": "Austen's novels", "enwik8": "Wikipedia"}
 print("                                xz  table  transformer  all three mixed")
-runs = results() | {f"austen, {name}": results()["austen"][name] for name in ("longer", "gated")}
+runs = results() | {f"austen, {name}": results()["austen"][name]
+                    for name in ("longer", "gated")}
 for name, run in runs.items():
     told, best = run["held_back"], "the course's best"
     others = (told[each] for each in ("xz after the training part", "table",
