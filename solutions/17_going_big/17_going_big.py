@@ -422,10 +422,12 @@ table.measure("tiles, recomputed", step, model, optimiser)
 # %% [markdown]
 # **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
 # with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, with
-# one number in place of m and ℓ, as in its second version. Your class writes each tile to memory and reads it back
-# for every operation. FlashAttention's kernel finishes a tile in a GPU's small fast memory; hence, its authors say,
-# its speed, although it computes the weights twice ([Measured further](../../site/further.md#lesson-17)). PyTorch's
-# `scaled_dot_product_attention` chooses such a kernel where it has one:
+# one number in place of m and ℓ, as in its second version.
+#
+# Your class writes each tile to memory and reads it back for every operation. FlashAttention's kernel finishes a tile
+# in a GPU's small fast memory. This, its authors say, is why it is fast, although it computes the weights twice
+# ([Measured further](../../site/further.md#lesson-17)). PyTorch's `scaled_dot_product_attention` chooses such a
+# kernel where it has one:
 
 # %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
 model.use_attention(None)

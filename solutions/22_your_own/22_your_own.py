@@ -634,8 +634,9 @@ for name, run in runs.items():
 # gained more there than mixing did (*longer*: one run, an hour and a half on one core, a smaller table).
 #
 # The last row's mixture has weights that depend on the context: a small gate, fitted on the home part, reads how sure
-# each model is. It was scored on more contexts than the other rows, so compare it with itself: with the same weights
-# everywhere it needs 1.61 bits there, and with the gate 1.58 (one run, of an hour and ten minutes on one core).
+# each model is. It was scored on more contexts than the other rows, so do not compare it with them. On these contexts
+# the same models need 1.61 bits with the same weights everywhere, and 1.58 with the gate (one run, of an hour and ten
+# minutes on one core).
 #
 # ## What to remember
 #
