@@ -631,19 +631,12 @@ def test_pages_are_made_of_the_journal_whatever_became_of_a_judged_notebook(cour
 def test_a_journal_of_an_earlier_version_gives_pages_without_code_and_pictures_that_say_so(course, tmp_path):
     copy = copied(course, tmp_path / "course")
     path = Journal(copy.folder, FIRST).path
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        del line["texts"]
-        for verdict in line["verdicts"]:
-            for name in {"note", "printed", "lines_printed", "states"} & verdict.keys():
-                del verdict[name]
-            for aspect in verdict["aspects"]:
-                del aspect["pair"]
+    lines = [json.loads(line) | {"seconds": 1.0} for line in path.read_text().splitlines()]  # as version 1.0 wrote them
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     lesson, students = results(copy.folder, FIRST)
     assert "ben: graded by an earlier version of the course" in words(report_page(lesson, students))
     ben = feedback((lesson, students), "ben")
-    assert COMMON.says[:40] in ben and "<figure>" not in ben and "# by ben" not in ben
+    assert "<figure>" not in ben and "# by ben" not in ben
     assert "grade it again" in ben and "There was no such cell" not in ben
 
 

@@ -42,7 +42,7 @@ class JournalEntry:
     """What an instructor should know."""
     verdicts: list[dict] = field(default_factory=list)
     """See `records.record`."""
-    texts: dict[str, str] = field(default_factory=dict)  # {} in journals of earlier versions
+    texts: dict[str, str] = field(default_factory=dict)
     """Of the judged notebook's cells, by grade id, in their order."""
     platform: str = ""
     number: str = ""  # the platform's for this student, which Moodle gives anew in each assignment

@@ -59,10 +59,10 @@ def record(judged: JudgedExercise, on_shipped_key: Answer | None = None) -> dict
 
 
 def verdict_of(record: Mapping) -> Verdict:
-    """The verdict that is recorded. Journals of earlier versions hold no pairs, notes or printed lines."""
-    aspects = tuple(AspectVerdict(**{**a, "pair": _as_tensors(a.get("pair"))}) for a in record["aspects"])
+    """The verdict that is recorded."""
+    aspects = tuple(AspectVerdict(**{**aspect, "pair": _as_tensors(aspect["pair"])}) for aspect in record["aspects"])
     titles = tuple(mistake["title"] for mistake in record["mistakes"])
-    return Verdict(**{name: record[name] for name in AS_IT_IS if name in record}, aspects=aspects, titles=titles)
+    return Verdict(**{name: record[name] for name in AS_IT_IS}, aspects=aspects, titles=titles)
 
 
 def _as_tensors(pair: list[list[list[float]]] | None) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -73,26 +73,22 @@ def _as_tensors(pair: list[list[list[float]]] | None) -> tuple[torch.Tensor, tor
 
 
 def panel_of(record: Mapping, lesson: Lesson) -> str:
-    """The panel of a recorded verdict or prediction, without its style.
+    """The panel of a record, without its style; "" where `shown_of` has nothing."""
+    shown = shown_of(record, lesson)
+    return panel.without_style(shown) if shown else ""
 
-    "" for predictions of which the lesson knows no more, or whose states an earlier version did not record.
-    """
+
+def shown_of(record: Mapping, lesson: Lesson) -> panel.Shown | None:
+    """What a panel shows of a record. None for predictions of which the lesson knows no more."""
     if record["state"] != PREDICTED:
-        return panel.without_style(verdict_of(record))
-    made = predictions_of(record, lesson)
-    if not made:
-        return ""
-    return panel.without_style(made if record["exercise"] == RECALL else made[0])
-
-
-def predictions_of(record: Mapping, lesson: Lesson) -> list[Predicted]:
-    """The predictions, or answers about earlier lessons, that were recorded of a cell; [] in early journals."""
-    states = record.get("states", {})
-    return [
+        return verdict_of(record)
+    states = record["states"]
+    made = [
         predicted(q, record["choices"][q.name]) if states[q.name] == MADE else Predicted(q, states[q.name])
         for q in lesson.questions
         if q.name in states
     ]
+    return made if record["exercise"] == RECALL or not made else made[0]
 
 
 def records_of_predictions(predictions: Iterable[Predicted]) -> list[dict]:

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from helpers.checking.judge.verdicts import RIGHT
 from helpers.checking.show.panel import as_text
 from helpers.exercises import Lesson
-from helpers.exercises.exercise import RECALL
 from helpers.grading.journal import JournalEntry
 from helpers.grading.judging import NEEDS_REVIEW
-from helpers.grading.records import PREDICTED, predictions_of, verdict_of
+from helpers.grading.records import PREDICTED, shown_of
 from helpers.text import plain, sanitized
 
 VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
@@ -28,8 +27,7 @@ def results(entry: JournalEntry, lesson: Lesson, seconds: float = 0.0, visibilit
     visibility: one of VISIBILITIES, of the tests; what the grader prints is the instructor's alone. An open task's
     score is a row of the leaderboard.
     """
-    tests = [_test(record, lesson) for record in entry.verdicts]
-    numbered = [{**test, "number": str(place)} for place, test in enumerate(filter(None, tests), 1)]
+    tests = [{**_test(record, lesson), "number": str(place)} for place, record in enumerate(entry.verdicts, 1)]
     return {
         "score": entry.points,
         "execution_time": round(seconds),
@@ -39,7 +37,7 @@ def results(entry: JournalEntry, lesson: Lesson, seconds: float = 0.0, visibilit
         "visibility": visibility,
         "stdout_visibility": "hidden",
         "extra_data": {"lesson": lesson.name, "isolation": entry.isolation},
-        "tests": numbered,
+        "tests": tests,
         "leaderboard": [row for record in entry.verdicts for row in _row(record)],
     }
 
@@ -50,20 +48,17 @@ def _row(record: Mapping) -> list[dict]:
     return [] if score is None or math.isinf(score) else [{"name": BITS, "value": round(score, 4), "order": "asc"}]
 
 
-def _test(record: Mapping, lesson: Lesson) -> dict | None:
+def _test(record: Mapping, lesson: Lesson) -> dict:
+    shown = shown_of(record, lesson)
+    said = {"name": record["exercise"], "output": sanitized(as_text(shown)) if shown else "", "output_format": "text"}
     if record["state"] == PREDICTED:
-        made = predictions_of(record, lesson)
-        said = as_text(made if record["exercise"] == RECALL else made[0]) if made else ""
-        return {"name": record["exercise"], "output": sanitized(said), "output_format": "text"} if said else None
-    tags = [WAITS] if record["decision"] == NEEDS_REVIEW else []
+        return said
     return {
-        "name": record["exercise"],
+        **said,
         "score": round(record["points"], 6),
         "max_score": record["out_of"],
         "status": "passed" if record["state"] == RIGHT else "failed",
-        "output": sanitized(as_text(verdict_of(record))),
-        "output_format": "text",
-        "tags": tags,
+        "tags": [WAITS] if record["decision"] == NEEDS_REVIEW else [],
     }
 
 
