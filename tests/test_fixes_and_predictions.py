@@ -20,8 +20,8 @@ from helpers.exercises import Lesson, Prediction, load_lesson
 from helpers.grading.judging import judge_predictions
 from helpers.grading.records import panel_of, records_of_predictions, write_verdicts
 from helpers.grading.reports.class_summary import names
-from helpers.grading.reports.class_summary import predictions as class_predictions
 from helpers.grading.reports.feedback import feedback_page
+from helpers.grading.reports.predictions import predictions as class_predictions
 from helpers.grading.reports.report import predictions_text, report_page
 from helpers.grading.reports.results import GradedCell, StudentResult
 from helpers.grading.submissions.roster import Student

@@ -10,15 +10,8 @@ from helpers.exercises.exercise import Recall
 from helpers.grading.errors import GradingError
 from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.reports import report
-from helpers.grading.reports.learned import (
-    COLUMNS,
-    FEW,
-    expected,
-    learned_table,
-    pseudonym,
-    secret_of,
-    steps_of,
-)
+from helpers.grading.reports.learned import COLUMNS, learned_table, pseudonym, secret_of, steps_of
+from helpers.grading.reports.predictions import FEW, often_wrong, recorded_predictions
 
 LESSON = load_lesson("03_scaling")
 RECALL = [question for question in LESSON.questions if isinstance(question, Recall)]
@@ -42,15 +35,18 @@ def class_of(right, others):
 
 
 def test_the_idea_that_most_expected_otherwise_comes_first_and_silence_does_not_count():
-    question = PREDICTIONS[0]
-    found = expected(LESSON, [{question.name: wrong(question)}, {question.name: question.truth}, {}])
+    question, recalled = PREDICTIONS[0], RECALL[0]
+    made = [{question.name: wrong(question), recalled.name: wrong(recalled)}] * 3
+    made += [{question.name: question.truth, recalled.name: wrong(recalled)}] * 3 + [{}]
+    entries = [JournalEntry(str(n), verdicts=[{"choices": choices}]) for n, choices in enumerate(made)]
+    found = often_wrong(recorded_predictions(LESSON, entries))
     assert [(each.question.name, each.wrong, each.answered, each.share) for each in found] == [
-        (question.name, 1, 2, 0.5)
+        (recalled.name, 6, 6, 1.0),
+        (question.name, 3, 6, 0.5),
     ]
-    assert found[0].tempting == wrong(question)
-    both = expected(LESSON, [{question.name: question.truth, RECALL[0].name: wrong(RECALL[0])}])
-    assert [each.question.name for each in both] == [RECALL[0].name, question.name]
-    assert both[0].about.isdigit(), "a recall question says which lesson it is about"
+    assert found[1].tempting == wrong(question)
+    assert found[0].about.isdigit(), "a recall question says which lesson it is about"
+    assert often_wrong(recorded_predictions(LESSON, entries[: FEW - 1])) == [], "too few to say"
 
 
 def test_a_lesson_is_told_before_and_after():

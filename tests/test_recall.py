@@ -16,8 +16,9 @@ from helpers.checking.show import panel
 from helpers.exercises import load_lesson
 from helpers.grading.judging import judge_predictions
 from helpers.grading.records import panel_of, records_of_predictions
-from helpers.grading.reports.class_summary import names, predictions
+from helpers.grading.reports.class_summary import names
 from helpers.grading.reports.feedback import feedback_page
+from helpers.grading.reports.predictions import predictions
 from helpers.grading.reports.report import predictions_text, report_page
 from helpers.grading.reports.results import GradedCell, StudentResult
 from helpers.grading.submissions.roster import Student

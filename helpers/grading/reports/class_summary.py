@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 
 from helpers.checking.judge.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
-from helpers.exercises.exercise import Prediction
 from helpers.grading.reports.excerpts import excerpt
 from helpers.grading.reports.pages import duration
 from helpers.grading.reports.results import HANDLE, GradedCell, StudentResult
@@ -250,46 +249,6 @@ def pairs_with_same_code(exercises: Iterable[ExerciseSummary]) -> list[tuple[str
 
 def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
     return tuple(result.student.shown for result, _ in pairs)
-
-
-@dataclass(frozen=True)
-class PredictionSummary:
-    """How a class predicted."""
-
-    question: Prediction
-    choices: dict[str, tuple[str, ...]]
-    """Who chose each of them, and under "" who chose none."""
-
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.choices.values()))
-
-    @property
-    def advice(self) -> str:
-        """What the counts mean for teaching."""
-        truth = self.question.truth
-        chose, right = self.count - len(self.choices[""]), len(self.choices[truth])
-        if right == chose:
-            return f"All {chose} who chose were right." if chose > 1 else "The one who chose was right."
-        wrong = [choice for choice in self.question.choices if choice != truth]
-        tempting = max(wrong, key=lambda choice: len(self.choices[choice]))
-        tempted, says = f"{len(self.choices[tempting])} said {tempting}", self.question.says[tempting]
-        if len(self.choices[tempting]) >= right:
-            return f"{tempted}, {right} said {truth}, which is right. Worth a few minutes in class: {says}"
-        return f"{right} of {chose} were right. The commonest wrong answer: {tempted}. {says}"
-
-
-def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[PredictionSummary]:
-    """What the class recalled and predicted, in the lesson's order; no question that nobody answered."""
-    summaries = []
-    for question in lesson.questions:
-        chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
-        for result in students:
-            choices = (cell.record.get("choices", {}).get(question.name, "") for cell in result.cells)
-            chosen[next(filter(None, choices), "")].append(result.student.shown)
-        if len(chosen[""]) < sum(map(len, chosen.values())):
-            summaries.append(PredictionSummary(question, {choice: tuple(who) for choice, who in chosen.items()}))
-    return summaries
 
 
 def histogram(marks: Sequence[float], out_of: float) -> list[Bar]:

@@ -8,65 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
 from helpers.course import write_whole
 from helpers.exercises import Lesson, load_lesson
-from helpers.exercises.exercise import Prediction, Recall, lesson_names
+from helpers.exercises.exercise import Recall, lesson_names
 from helpers.grading.csv_tables import as_csv
 from helpers.grading.journal import FOLDER, Journal, JournalEntry
-from helpers.grading.reports.results import StudentResult
+from helpers.grading.reports.predictions import (
+    FEW,
+    PredictionSummary,
+    about,
+    choices_in,
+    often_wrong,
+    recorded_predictions,
+)
 
 SECRET = "pseudonyms.secret"  # beside the journals: the same student has the same pseudonym in every export
-ABOUT = re.compile(r"\(lesson (\d+)\)$")  # the end of a recall question
-FEW = 5  # answers under which a share says nothing about a class
 MOST = 12  # ideas on the course's page
 
 RECALLED, PREDICTED, DONE = "recall", "prediction", "exercise"
 COLUMNS = ("student", "lesson", "kind", "item", "about", "chosen", "truth", "right", "points", "of", "mistakes")
 
 Graded = tuple[Lesson, Sequence[JournalEntry]]  # a lesson, and what its journal holds
-
-
-@dataclass(frozen=True)
-class Expected:
-    """How many of a class expected what, before a cell or a lesson showed it."""
-
-    lesson: Lesson
-    question: Prediction
-    counts: Mapping[str, int]
-    """How many chose each; nobody who chose none."""
-
-    @property
-    def answered(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def wrong(self) -> int:
-        return self.answered - self.counts.get(self.question.truth, 0)
-
-    @property
-    def share(self) -> float:
-        """Of those who chose, the part that was wrong."""
-        return self.wrong / self.answered
-
-    @property
-    def tempting(self) -> str:
-        """The commonest wrong choice."""
-        wrong = [choice for choice in self.question.choices if choice != self.question.truth]
-        return max(wrong, key=lambda choice: self.counts.get(choice, 0))
-
-    @property
-    def about(self) -> str:
-        """The number of the lesson that a recall question is about, "" where it names none."""
-        found = ABOUT.search(getattr(self.question, "asks", ""))
-        return found[1] if found else ""
 
 
 @dataclass(frozen=True)
@@ -82,50 +50,26 @@ class LessonSteps:
     """The mean share of the lesson's points."""
 
 
-def expected(lesson: Lesson, choices: Iterable[Mapping[str, str]]) -> list[Expected]:
-    """What was expected of each of a lesson's questions that somebody answered, what most got wrong first.
-
-    choices: each student's, by question, "" where none was made.
-    """
-    made = list(choices)
-    found = [Expected(lesson, q, Counter(filter(None, (c.get(q.name) for c in made)))) for q in lesson.questions]
-    return sorted((each for each in found if each.answered), key=lambda each: -each.share)
-
-
-def expected_wrongly(lesson: Lesson, students: Sequence[StudentResult]) -> list[Expected]:
-    """The questions that at least half of those who answered, and at least FEW of a class, got wrong."""
-    records = ([cell.record for cell in result.cells] for result in students)
-    return [each for each in expected(lesson, map(_choices, records)) if each.share >= 0.5 and each.answered >= FEW]
-
-
-def _choices(records: Iterable[Mapping]) -> dict[str, str]:
-    return {name: chosen for record in records for name, chosen in record.get("choices", {}).items()}
-
-
 def graded_lessons(root: Path) -> list[Graded]:
     """The lessons with journals, in the course's order."""
     entries = {name: list(Journal(root, name).read().values()) for name in lesson_names()}
     return [(load_lesson(name), of_lesson) for name, of_lesson in entries.items() if of_lesson]
 
 
-def most_missed(graded: Sequence[Graded]) -> list[Expected]:
+def most_missed(graded: Sequence[Graded]) -> list[PredictionSummary]:
     """The questions of all lessons that most of those who answered got wrong, at most MOST."""
-    found = [each for lesson, entries in graded for each in expected(lesson, _of(entries))]
-    return [each for each in sorted(found, key=lambda each: -each.share) if each.wrong and each.answered >= FEW][:MOST]
+    return often_wrong(each for lesson, entries in graded for each in recorded_predictions(lesson, entries))[:MOST]
 
 
 def steps_of(lesson: Lesson, entries: Sequence[JournalEntry]) -> LessonSteps:
     """A lesson's row: how a class came to it, and how it left it."""
-    found = expected(lesson, _of(entries))
-    recalled = [each for each in found if isinstance(each.question, Recall) and each.answered >= FEW]
-    predicted = [each for each in found if not isinstance(each.question, Recall) and each.answered >= FEW]
-    right = [mean(1 - each.share for each in group) if group else None for group in (recalled, predicted)]
+    right: dict[bool, list[float]] = {True: [], False: []}  # by whether it was recalled
+    for each in recorded_predictions(lesson, entries):
+        if each.answered >= FEW:
+            right[isinstance(each.question, Recall)].append(1 - each.share)
+    recalled, predicted = (mean(right[recall]) if right[recall] else None for recall in (True, False))
     done = mean(entry.points / entry.out_of for entry in entries if entry.out_of) if entries else 0.0
-    return LessonSteps(lesson, len(entries), right[0], right[1], done)
-
-
-def _of(entries: Iterable[JournalEntry]) -> Iterator[dict[str, str]]:
-    return (_choices(entry.verdicts) for entry in entries)
+    return LessonSteps(lesson, len(entries), recalled, predicted, done)
 
 
 def learned_table(graded: Sequence[Graded], secret: bytes) -> str:
@@ -136,13 +80,12 @@ def learned_table(graded: Sequence[Graded], secret: bytes) -> str:
 
 def _rows(lesson: Lesson, entry: JournalEntry, secret: bytes) -> Iterator[tuple]:
     first = (pseudonym(entry.student, secret), lesson.name)
-    choices = _choices(entry.verdicts)
+    choices = choices_in(entry.verdicts)
     for question in lesson.questions:
         chosen = choices.get(question.name, "")
-        about = Expected(lesson, question, {}).about
         right = str(int(chosen == question.truth)) if chosen else ""
         kind = RECALLED if isinstance(question, Recall) else PREDICTED
-        yield (*first, kind, question.name, about, chosen, question.truth, right, "", "", "")
+        yield (*first, kind, question.name, about(question), chosen, question.truth, right, "", "", "")
     for record in entry.verdicts:
         if "choices" not in record:
             slugs = " ".join(mistake["slug"] for mistake in record["mistakes"])

@@ -20,16 +20,9 @@ from helpers.grading.reports.attempts import attempts, read_logs
 from helpers.grading.reports.class_summary import commonest, mistakes_of, summarize
 from helpers.grading.reports.comments import Comments, read_comments
 from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
-from helpers.grading.reports.learned import (
-    FEW,
-    expected_wrongly,
-    graded_lessons,
-    learned_table,
-    most_missed,
-    secret_of,
-    steps_of,
-)
+from helpers.grading.reports.learned import graded_lessons, learned_table, most_missed, secret_of, steps_of
 from helpers.grading.reports.pages import page
+from helpers.grading.reports.predictions import FEW, often_wrong, predictions
 from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.submissions.roster import Student, missing_students, roster_files
 
@@ -88,7 +81,7 @@ def report_page(
 ) -> str:
     """The page, as standalone HTML. students: at least one. missing: see `missing_from`. logs: see `read_logs`."""
     exercises, marks = summarize(lesson, students), [result.score for result in students]
-    mistakes = commonest(exercises)
+    mistakes, predicted = commonest(exercises), predictions(lesson, students)
     out_of, due = max(result.out_of for result in students), class_summary.due_date(students)
     times = [result.handed_in for result in students if result.handed_in]
     isolations = Counter(result.isolation or "not recorded" for result in students)
@@ -109,8 +102,8 @@ def report_page(
         exercises=exercises,
         mistakes=mistakes,
         with_mistakes=len({student for each in exercises for mistake in each.mistakes for student in mistake.students}),
-        predictions=class_summary.predictions(lesson, students),
-        expected=expected_wrongly(lesson, students),
+        predictions=predicted,
+        expected=[each for each in often_wrong(predicted) if each.share >= 0.5],
         waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == NEEDS_REVIEW],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         unreadable=[result for result in students if not result.ran],
@@ -150,7 +143,7 @@ def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student]
 def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     """How the class predicted, for a terminal; "" where the lesson asks for no predictions."""
     lines = []
-    for summary in class_summary.predictions(lesson, students):
+    for summary in predictions(lesson, students):
         counts = [f"{choice or 'no choice'} {len(who)}" for choice, who in summary.choices.items()]
         lines.append(f"  {summary.question.name}: {', '.join(counts)}; {summary.question.truth} is right")
         lines += textwrap.wrap(summary.advice, 100, initial_indent="    ", subsequent_indent="    ")
