@@ -221,7 +221,7 @@ def test_a_wrong_answer_without_a_name_is_among_the_commonest_by_its_count(found
     groups = commonest(exercises)
     counts = [len(group.students) for group in groups]
     assert counts == sorted(counts, reverse=True)
-    shared = {group.handle for exercise in exercises for group in exercise.same_answers if not group.title}
+    shared = {group.slug for exercise in exercises for group in exercise.same_answers if not group.title}
     assert shared and shared <= {group.slug for group in groups} and "a wrong answer that several" in slide_page(*found)
 
 
@@ -263,7 +263,7 @@ def test_one_comment_reaches_all_who_made_a_mistake_or_gave_an_answer(found, tmp
     assert {student for student, text in pages.items() if "Tuesday" in text} == {"ben", "cem", "dea"}
     assert "&lt;b&gt;Tuesday" in pages["ben"] and "See &lt;" in pages["ben"] and "Elsewhere" not in pages["ben"]
     assert "Your comment to them: &lt;b&gt;Tuesday" in report_page(*found, comments=comments)
-    answer = summary_of("raw_weights", *found).same_answers[0].handle
+    answer = summary_of("raw_weights", *found).same_answers[0].slug
     eli = next(result for result in found[1] if result.student.id == "eli")
     assert "Look here." in feedback_page(found[0], eli, {("raw_weights", answer): ["Look here."]})
     (tmp_path / "comments.csv").write_text(f"lesson,exercise,about,comment\n{FIRST},raw_weights,,Tuesday\n")

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from helpers.checking.judge.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
@@ -58,32 +58,21 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class MistakeGroup:
-    """A known mistake, and who made it."""
+class Group:
+    """Students who made the same known mistake, or have the same wrong answer or the same code, in an exercise."""
 
     exercise: str
-    slug: str
-    title: str
-    says: str
-    """What the students read."""
     students: tuple[str, ...]
     code: str
-    """What most of them wrote, in its shortest wording."""
-
-
-@dataclass(frozen=True)
-class AnswerGroup:
-    """Students with the same wrong answer, or with the same code."""
-
-    students: tuple[str, ...]
-    code: str
-    """The first student's."""
+    """What most of them wrote, or the first of them."""
+    slug: str = ""
+    """The mistake's, or what the report calls the answer."""
     title: str = ""
-    """Of the known mistakes in it, "" where there are none."""
+    """Of the known mistakes, "" where there are none."""
+    says: str = ""
+    """What the students read."""
     texts: int = 1
     """How many different texts there are."""
-    handle: str = ""
-    """What the report calls the answer."""
     right: bool = False
     """All of it is right."""
 
@@ -131,16 +120,13 @@ class ExerciseSummary:
         return [result.student.shown for result, cell in self.pairs if cell.waits]
 
     @property
-    def mistakes(self) -> list[MistakeGroup]:
-        """The known mistakes that were made, the commonest first."""
+    def mistakes(self) -> list[Group]:
+        """The known mistakes that were made, the commonest first, each with its shortest wording."""
         made: dict[str, tuple[dict, list[Pair]]] = {}
         for pair in self.judged:
             for mistake in pair[1].record["mistakes"]:
                 made.setdefault(mistake["slug"], (mistake, []))[1].append(pair)
-        groups = [
-            MistakeGroup(self.name, **mistake, students=_names(pairs), code=_typical(pairs))
-            for mistake, pairs in made.values()
-        ]
+        groups = [Group(self.name, _names(pairs), _typical(pairs), **mistake) for mistake, pairs in made.values()]
         return sorted(groups, key=lambda group: (-len(group.students), group.slug))
 
     @property
@@ -151,7 +137,7 @@ class ExerciseSummary:
         return [(name, count, len(tried)) for name, count in lost.most_common()]
 
     @property
-    def same_answers(self) -> list[AnswerGroup]:
+    def same_answers(self) -> list[Group]:
         """Wrong answers that two or more share, to three digits; those without a name first, then the commonest."""
         wrong = [pair for pair in self.judged if pair[1].record["state"] in (WRONG, NOT_ALLOWED)]
         groups = []
@@ -159,11 +145,11 @@ class ExerciseSummary:
             first = members[0][1]
             titles = "; ".join(mistake["title"] for mistake in first.record["mistakes"])
             texts = len({cell.record["shape"] or cell.code for _, cell in members})
-            groups.append(AnswerGroup(_names(members), first.code, titles, texts, digest[:HANDLE]))
-        return sorted(groups, key=lambda group: (bool(group.title), -len(group.students), group.handle))
+            groups.append(Group(self.name, _names(members), first.code, digest[:HANDLE], titles, texts=texts))
+        return sorted(groups, key=lambda group: (bool(group.title), -len(group.students), group.slug))
 
     @property
-    def same_code(self) -> list[AnswerGroup]:
+    def same_code(self) -> list[Group]:
         """Long answers whose code is the same except for names, comments and layout; the longest first."""
         if self.fixes_bug:
             return []
@@ -171,7 +157,7 @@ class ExerciseSummary:
         long = [p for p in self.judged if p[1].record["state"] in states and p[1].record["size"] >= LONG_CODE]
         long.sort(key=lambda pair: -pair[1].record["size"])
         groups = _grouped(long, lambda c: c.record["shape"] and (c.record["shape"], c.record["state"] == RIGHT))
-        return [AnswerGroup(_names(members), members[0][1].code, right=right) for (_, right), members in groups]
+        return [Group(self.name, _names(members), members[0][1].code, right=right) for (_, right), members in groups]
 
 
 def summarize(lesson: Lesson, students: Sequence[StudentResult]) -> list[ExerciseSummary]:
@@ -193,22 +179,19 @@ def names(lesson: Lesson, students: Iterable[StudentResult]) -> list[str]:
     return first + [name for name in marked if name not in first]
 
 
-def mistakes_of(exercises: Iterable[ExerciseSummary]) -> list[MistakeGroup]:
+def mistakes_of(exercises: Iterable[ExerciseSummary]) -> list[Group]:
     """The known mistakes of all exercises, the commonest first."""
     return sorted((m for exercise in exercises for m in exercise.mistakes), key=lambda group: -len(group.students))
 
 
-def commonest(exercises: Sequence[ExerciseSummary]) -> list[MistakeGroup]:
-    """Known mistakes, and wrong answers without a name that several share: those of most students first.
+def nameless_of(exercises: Iterable[ExerciseSummary]) -> list[Group]:
+    """The wrong answers that several share and no known mistake explains."""
+    return [group for exercise in exercises for group in exercise.same_answers if not group.title]
 
-    The slug of the latter is what the report calls the answer.
-    """
-    nameless = [
-        MistakeGroup(exercise.name, group.handle, NAMELESS, "", group.students, excerpt(group.code))
-        for exercise in exercises
-        for group in exercise.same_answers
-        if not group.title
-    ]
+
+def commonest(exercises: Sequence[ExerciseSummary]) -> list[Group]:
+    """Known mistakes, and wrong answers without a name that several share: those of most students first."""
+    nameless = [replace(group, title=NAMELESS, code=excerpt(group.code)) for group in nameless_of(exercises)]
     return sorted([*mistakes_of(exercises), *nameless], key=lambda group: -len(group.students))
 
 

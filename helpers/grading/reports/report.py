@@ -27,9 +27,6 @@ from helpers.grading.reports.results import StudentResult, results
 from helpers.grading.submissions.roster import Student, missing_students, roster_files
 
 MAX_MISTAKES = 5  # with their code, at the head of the page and on the slide
-MAX_NAMES = 6  # that are shown without a click
-MAX_FLAGS = 4
-MAX_PAIRS = 60
 
 
 def write_report(root: Path, lesson: str) -> None:
@@ -58,7 +55,6 @@ def write_course_report(root: Path) -> None:
         "missed": most_missed(graded),
         "few": FEW,
         "items": item_statistics({lesson.name: results(root, lesson.name)[1] for lesson, _ in graded}),
-        "several": True,
         "smallest_class": SMALLEST_CLASS,
     }
     write_whole(root / "report" / "index.html", page("course.html.j2", **about))
@@ -108,20 +104,16 @@ def report_page(
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         unreadable=[result for result in students if not result.ran],
         flagged=[result for result in students if result.flags and result.ran],
-        nameless=[(each, group) for each in exercises for group in each.same_answers if not group.title],
+        nameless=class_summary.nameless_of(exercises),
         pairs=class_summary.pairs_with_same_code(exercises),
         comments=comments or {},
         ids=_ids(students),
         items=item_statistics({lesson.name: students}),
-        several=False,
         smallest_class=SMALLEST_CLASS,
         attempts=attempts(logs, [each.name for each in exercises]),
         ranked=sorted(students, key=lambda result: (-result.score, result.student.shown)),
         isolations="; ".join(f"{kind} ({count})" for kind, count in sorted(isolations.items())),
         max_mistakes=MAX_MISTAKES,
-        max_names=MAX_NAMES,
-        max_flags=MAX_FLAGS,
-        max_pairs=MAX_PAIRS,
         accept=lambda who, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{who.student.id} {cell.name}')}",
     )
 
