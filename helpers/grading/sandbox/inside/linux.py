@@ -75,79 +75,46 @@ def become(user: int) -> None:
 
 # What the kernel's filters know a processor by, and where its numbers stand below
 PROCESSORS = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+NONE = 0xFFFFFFFF  # the number of a call that a processor does not have
+
+
+def _calls(*groups: str) -> dict[str, tuple[int, int]]:
+    """The numbers of system calls on the two processors, by name."""
+    words = (call.split() for group in groups for call in group.split(","))
+    return {name: (int(first), int(second)) for name, first, second in words}
+
 
 # System calls that no exercise needs and that reach far into the operating system, or past the limits here
-# (what memfd_create, shmget, msgget and semget hold belongs to no process and would not be counted).
-REFUSED = {
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-    "shmget": (29, 194),
-    "msgget": (68, 186),
-    "semget": (64, 190),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
-    "personality": (135, 92),
-    "acct": (163, 89),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "reboot": (169, 142),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "vhangup": (153, 58),
-    "pidfd_getfd": (438, 438),
-}
-NONE = 0xFFFFFFFF  # the number of a call that a processor does not have
+REFUSED = _calls(
+    # other processes' memory and files
+    "ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, pidfd_getfd 438 438, perf_event_open 298 241",
+    # walls: mounts, by old calls and new ones, namespaces, and files by their numbers
+    "mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, unshare 272 97, setns 308 268",
+    "open_tree 428 428, move_mount 429 429, fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433",
+    "mount_setattr 442 442, name_to_handle_at 303 264, open_by_handle_at 304 265",
+    # code in the kernel, and its keys
+    "kexec_load 246 104, kexec_file_load 320 294, init_module 175 105, finit_module 313 273, delete_module 176 106",
+    "bpf 321 280, userfaultfd 323 282, add_key 248 217, request_key 249 218, keyctl 250 219",
+    "io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427",
+    # memory that belongs to no process and would not be counted
+    "memfd_create 319 279, memfd_secret 447 447, shmget 29 194, msgget 68 186, semget 64 190",
+    # the machine as a whole
+    "personality 135 92, acct 163 89, swapon 167 224, swapoff 168 225, reboot 169 142, vhangup 153 58",
+    "sethostname 170 161, setdomainname 171 162",
+)
 # Another program, process or thread: a probe would not see what it does
-STARTING = {"execve": (59, 221), "execveat": (322, 281), "clone": (56, 220), "fork": (57, NONE), "vfork": (58, NONE)}
-# What reaches other processes of the container where an answer has no namespaces of its own: signals, priorities, and
-# sockets of any kind, which services of root may listen on.
-REACHING = {
-    "kill": (62, 129),
-    "tkill": (200, 130),
-    "tgkill": (234, 131),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_send_signal": (424, 424),
-    "setpriority": (141, 140),
-    "ioprio_set": (251, 30),
-    "sched_setaffinity": (203, 122),
-    "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118),
-    "sched_setattr": (314, 274),
-    "socket": (41, 198),
-    "socketpair": (53, 199),
-    "connect": (42, 203),
-}
+STARTING = _calls(f"execve 59 221, execveat 322 281, clone 56 220, fork 57 {NONE}, vfork 58 {NONE}")
+# What reaches other processes of the container where an answer has no namespaces of its own
+REACHING = _calls(
+    # signals
+    "kill 62 129, tkill 200 130, tgkill 234 131, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240",
+    "pidfd_send_signal 424 424",
+    # priorities
+    "setpriority 141 140, ioprio_set 251 30, sched_setaffinity 203 122, sched_setscheduler 144 119",
+    "sched_setparam 142 118, sched_setattr 314 274",
+    # sockets of any kind, which services of root may listen on
+    "socket 41 198, socketpair 53 199, connect 42 203",
+)
 CLONE3, CLONE, PRLIMIT, SOCKET = (435, 435), (56, 220), (302, 261), (41, 198)
 
 
