@@ -30,54 +30,53 @@ def copy_into(folder: Path, place: Path, lesson: str, root: Path) -> tuple[int, 
     for submission in submissions:
         flags = list(submission.flags)
         own = folder / submission.student.id / lesson
-        copied = _copy(submission, own, lesson, flags)
+        copied = _copy_notebook(submission, own / f"{lesson}.ipynb", flags)
         count += copied
         if copied and submission.weights is not None:
-            _copy_weights(submission.weights, own / FILE, flags)
+            _put(submission.weights, own / FILE, "file of weights", flags)
         messages += [f"{plain(submission.student.id)}: {plain(flag)}" for flag in flags]
     return count, [*messages, *map(plain, left_out)]
 
 
-def _copy_weights(data: bytes, target: Path, flags: list[str]) -> None:
-    """Put the file of weights beside the notebook. Another one that is there is kept."""
-    if target.is_symlink():
-        raise OSError(f"{target} is a link. Remove it first.")
-    before = target.read_bytes() if target.is_file() else data
-    if before != data:
-        backup = target.parent / REPLACED / f"{target.stem}-{hashlib.sha256(before).hexdigest()[:8]}{target.suffix}"
-        write_whole(backup, before)
-        flags.append(f"replaces an earlier file of weights, which is kept as {backup}")
-    if before != data or not target.is_file():
-        write_whole(target, data)
-
-
-def _copy(submission: Submission, folder: Path, lesson: str, flags: list[str]) -> bool:
+def _copy_notebook(submission: Submission, target: Path, flags: list[str]) -> bool:
     """Copy a notebook, unless there is another one that must stay."""
-    target, data = folder / f"{lesson}.ipynb", b""
-    if submission.file:
+    file, data = submission.file, b""
+    if file:
         with suppress(UnreadableFile):
-            data = submission.file.read()
-    if folder.is_symlink() or target.is_symlink():
-        raise OSError(f"{target} is a link, or is behind one. Remove it first.")
-    modified = submission.file.modified if submission.file else 0.0
-    before = target.read_bytes() if target.is_file() else data
-    if before != data:
+            data = file.read()
+    modified = file.modified if file else 0.0
+    if _before(target) not in (None, data):
         if not submission.student.platform:
             problem = "holds another notebook already, and a name alone does not say whose this is: left out"
-            flags.append(f"{folder} {problem}")
+            flags.append(f"{target.parent} {problem}")
             return False
         if int(target.stat().st_mtime) > int(modified) + 1:
             when = f"{datetime.fromtimestamp(target.stat().st_mtime):%Y-%m-%d %H:%M}"
             flags.append(f"{target} is newer ({when}), and stays")
             return False
-        backup = folder / REPLACED / f"{lesson}-{hashlib.sha256(before).hexdigest()[:8]}.ipynb"
-        write_whole(backup, before)
-        (folder / STAMP).unlink(missing_ok=True)
-        flags.append(f"replaces an earlier notebook, which is kept as {backup}")
-    if before != data or not target.is_file():
-        write_whole(target, data)
+        target.with_name(STAMP).unlink(missing_ok=True)
+    _put(data, target, "notebook", flags)
     if submission.timestamp:
-        write_whole(folder / STAMP, f"{submission.timestamp} UTC\n")
+        write_whole(target.with_name(STAMP), f"{submission.timestamp} UTC\n")
     if modified > 0:
         os.utime(target, (modified, modified))
     return True
+
+
+def _put(data: bytes, target: Path, what: str, flags: list[str]) -> None:
+    """Write a file, unless it is there already. Another one that is there is kept."""
+    before = _before(target)
+    if before == data:
+        return
+    if before is not None:
+        backup = target.parent / REPLACED / f"{target.stem}-{hashlib.sha256(before).hexdigest()[:8]}{target.suffix}"
+        write_whole(backup, before)
+        flags.append(f"replaces an earlier {what}, which is kept as {backup}")
+    write_whole(target, data)
+
+
+def _before(target: Path) -> bytes | None:
+    """What is there already, None for nothing. Follows no link."""
+    if target.parent.is_symlink() or target.is_symlink():
+        raise OSError(f"{target} is a link, or is behind one. Remove it first.")
+    return target.read_bytes() if target.is_file() else None
