@@ -97,8 +97,8 @@ class Batch:
 
     def _grade(self, todo: list[Submission]) -> None:
         lesson, released = load_lesson(self.lesson), self._marks.released(nbformat.read(self._release, as_version=4))
-        decisions, sanitize, slots = Decisions(self.root), self._marks.sanitize, threading.Semaphore(self._jobs)
-        grader = Grader(lesson, self._exam, self._digests, released, decisions, self._runner, sanitize, slots)
+        decisions, slots = Decisions(self.root), threading.Semaphore(self._jobs)
+        grader = Grader(lesson, self._exam, self._digests, released, decisions, self._runner, slots)
         canaries = canary.canaries(self.root, lesson, released)
         if REFERENCE not in canaries:
             self._summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))

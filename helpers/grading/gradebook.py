@@ -17,7 +17,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Base, BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps import NbGrader
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import CheckCellMetadata, IgnorePattern, LimitOutput, OverwriteCells
+from nbgrader.preprocessors import CheckCellMetadata, OverwriteCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.orm import joinedload, scoped_session, selectinload, sessionmaker, undefer
@@ -27,7 +27,6 @@ from helpers.course import write_whole
 from helpers.grading import late_policy
 from helpers.grading.backups import connected
 from helpers.grading.errors import OTHER_VERSION, GradingError, about, explained
-from helpers.grading.sanitize_notebook import sanitize_notebook
 from helpers.grading.submissions.roster import Student
 from helpers.notebooks import grade_id
 
@@ -66,7 +65,7 @@ def judged_path(root: Path, student: str, lesson: str) -> Path:
 class GradebookSession:
     """The gradebook of a course, for one lesson at a time. A context manager.
 
-    Not for several threads, except `sanitize`. Raises GradingError where the gradebook or the disk cannot be used.
+    Not for several threads. Raises GradingError where the gradebook or the disk cannot be used.
     """
 
     gradebook: Gradebook  # from entering to leaving
@@ -81,8 +80,6 @@ class GradebookSession:
             self._url = make_url(self.db_url)
         database = self._url.database if self._url.get_backend_name() == "sqlite" else None
         self.file = Path(database) if database else None  # None on a server
-        self._released: frozenset[str] = frozenset()  # the texts of the released lesson's cells
-        self._output_steps = [step(config=self._config, log=QUIET) for step in (IgnorePattern, LimitOutput)]
 
     def __enter__(self) -> GradebookSession:
         with self._explained():
@@ -134,7 +131,6 @@ class GradebookSession:
         with self._explained():
             OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, {"nbgrader": names})
         CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
-        self._released = frozenset(cell.source for cell in notebook.cells)
         return notebook
 
     def submissions(self) -> list[SubmittedAssignment]:
@@ -168,14 +164,6 @@ class GradebookSession:
                 changed = grade.manual_score is not None or grade.extra_credit
                 cells[grade.name] = CellScore(grade.auto_score, grade.score if changed else None)
         return scores
-
-    def sanitize(self, notebook: NotebookNode) -> None:
-        """Cut a submission's saved outputs as nbgrader does, and remove active content. To be called before the
-        verdicts are written into it; may be called from several threads.
-        """
-        for step in self._output_steps:
-            step.preprocess(notebook, {"unique_key": self.lesson})
-        sanitize_notebook(notebook, self._released)
 
     def save(
         self, student: Student, notebook: NotebookNode, file: bytes, timestamp: str = "", waiting: Collection[str] = ()

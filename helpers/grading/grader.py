@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -29,6 +29,7 @@ from helpers.grading.records import record, records_of_predictions, write_verdic
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.cluster import Cluster
 from helpers.grading.sandbox.runner import ExecutionRequest, ExecutionResult, Runner
+from helpers.grading.sanitize_notebook import sanitize_notebook
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
 from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
@@ -61,8 +62,6 @@ class Grader:
     released: NotebookNode
     decisions: Decisions
     runner: Runner | Cluster
-    sanitize: Callable[[NotebookNode], None]
-    """See `GradebookSession.sanitize`."""
     slots: threading.Semaphore
     """One for each submission that may run."""
 
@@ -98,7 +97,9 @@ class Grader:
                 else:
                     unexplained = partial(unexplained_of, self.lesson, key)
                     executed = [self.runner.execute(work, key.seed, unexplained=unexplained)]
-        graded = [self._judged(submission, notebook, key, flags, each) for each in executed]
+        texts = sources_of(notebook)
+        sanitize_notebook(notebook, {cell.source for cell in self.released.cells})
+        graded = [self._judged(submission, notebook, texts, key, flags, each) for each in executed]
         worst_first = sorted(graded, key=lambda result: result.entry.points)
         return worst_first[0 if canary == REFERENCE else -1]
 
@@ -112,13 +113,13 @@ class Grader:
             text = f"the file {problem}"
             return copy.deepcopy(self.released), [*submission.flags, text], text
         restored = restore(screened.notebook, self.released)
-        self.sanitize(restored.notebook)
         return restored.notebook, [*submission.flags, *screened.flags, *restored.flags], ""
 
     def _judged(
         self,
         submission: Submission,
         notebook: NotebookNode,
+        texts: dict[str, str],
         key: AnswerKey,
         flags: list[str],
         executed: ExecutionResult,
@@ -146,7 +147,7 @@ class Grader:
             isolation=executed.isolation,
             flags=list(dict.fromkeys(flags)),
             verdicts=records,
-            texts=sources_of(notebook),
+            texts=texts,
             platform=student.platform,
             number=student.number,
         )

@@ -17,7 +17,7 @@ from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import REFERENCE, exam_key_path, load_exam_key
-from helpers.grading.gradebook import GradebookSession, digest_of
+from helpers.grading.gradebook import digest_of
 from helpers.grading.grader import Grader
 from helpers.grading.gradescope.results import results
 from helpers.grading.review import Decisions
@@ -81,7 +81,6 @@ def grader_of(course: Path, lesson: str, runner: Runner) -> Grader:
         nbformat.read(release, as_version=4),
         Decisions(course),
         runner,
-        GradebookSession(course, lesson).sanitize,
         threading.Semaphore(1),
     )
 
