@@ -46,7 +46,7 @@ def visited(services):
 def grade(files, results, lesson):
     """Writes what results.json holds for each file that was handed in."""
     with Quick(lesson, isolation=ANOTHER_USER, limits=grading.limits()) as runner:
-        grader, found = grading.grader_of(ROOT, lesson, runner), {}
+        grader, found = grading.Grader.of(ROOT, lesson, runner), {}
         for student, (name, data) in pickle.loads(Path(files).read_bytes()).items():
             with tempfile.TemporaryDirectory() as folder:
                 Path(folder, name).write_bytes(data)

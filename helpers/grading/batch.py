@@ -6,26 +6,21 @@ journal. That line makes it count as graded.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
 
-import nbformat
-
-from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.backups import back_up
 from helpers.grading.errors import GradingError, explained
-from helpers.grading.exam import REFERENCE, exam_key_path, load_exam_key
+from helpers.grading.exam import REFERENCE
 from helpers.grading.gradebook import GradebookSession, digest_of, judged_path
 from helpers.grading.grader import GradedSubmission, Grader
 from helpers.grading.journal import Journal
 from helpers.grading.judging import NEEDS_REVIEW
 from helpers.grading.progress_bars import progress
-from helpers.grading.review import Decisions
 from helpers.grading.sandbox.cluster import Cluster
 from helpers.grading.sandbox.runner import Runner
 from helpers.grading.submissions.select import Submission, read_submissions
@@ -44,12 +39,9 @@ class Batch:
 
     def __init__(self, root: Path, lesson: str, runner: Runner | Cluster, jobs: int = 1, bar: bool = True):
         self.root, self.lesson = root, lesson
-        self._runner, self._jobs, self._bar = runner, jobs, bar
+        self._jobs, self._bar = jobs, bar
         self._journal, self._marks = Journal(root, lesson), GradebookSession(root, lesson)
-        self._exam = load_exam_key(lesson, root)
-        self._release = root / "notebooks" / lesson / f"{lesson}.ipynb"
-        released, key = (digest_of(path.read_bytes()) for path in (self._release, exam_key_path(lesson, root)))
-        self._digests = {"released": released, "key": key}
+        self._grader = Grader.of(root, lesson, runner, jobs)
 
     def run(self, only: tuple[str, ...] = (), again: bool = False, dry_run: bool = False) -> Summary:
         """Grade what is not graded yet; everything with `again`; only these students with `only`.
@@ -86,7 +78,7 @@ class Batch:
         path = judged_path(self.root, student, self.lesson)
         done = (
             entry.submitted == submission.fingerprint
-            and (entry.released, entry.key) == (self._digests["released"], self._digests["key"])
+            and {"released": entry.released, "key": entry.key} == self._grader.digests
             and path.is_file()
             and digest_of(path.read_bytes()) == entry.notebook
             and all(cell in scores and scores[cell].automatic == points for cell, points in entry.marks.items())
@@ -96,10 +88,9 @@ class Batch:
         return done
 
     def _grade(self, todo: list[Submission]) -> None:
-        lesson, released = load_lesson(self.lesson), self._marks.released(nbformat.read(self._release, as_version=4))
-        decisions, slots = Decisions(self.root), threading.Semaphore(self._jobs)
-        grader = Grader(lesson, self._exam, self._digests, released, decisions, self._runner, slots)
-        canaries = canary.canaries(self.root, lesson, released)
+        grader = self._grader
+        self._marks.take_locked_cells(grader.released)
+        canaries = canary.canaries(self.root, grader.lesson, grader.released)
         if REFERENCE not in canaries:
             self._summary.flags.append(canary.NO_REFERENCE.format(lesson=self.lesson))
         threads = ThreadPoolExecutor(self._jobs + 1, WORKERS)  # one judges while the others run

@@ -122,16 +122,15 @@ class GradebookSession:
             return bool(self.gradebook.find_notebook(self.lesson, self.lesson).grade_cells)
         return False
 
-    def released(self, notebook: NotebookNode) -> NotebookNode:
-        """The released lesson, with points and locked cells as in the gradebook. Submissions are restored from it.
+    def take_locked_cells(self, released: NotebookNode) -> None:
+        """Give the released lesson the points and locked cells that the gradebook has.
 
         Raises ValidationError when the lesson's metadata is not nbgrader's.
         """
         names = {"assignment": self.lesson, "notebook": self.lesson, "db_url": _with_timeout(self._url)}
         with self._explained():
-            OverwriteCells(config=self._config, log=QUIET).preprocess(notebook, {"nbgrader": names})
-        CheckCellMetadata(config=self._config, log=QUIET).preprocess(notebook, {})
-        return notebook
+            OverwriteCells(config=self._config, log=QUIET).preprocess(released, {"nbgrader": names})
+        CheckCellMetadata(config=self._config, log=QUIET).preprocess(released, {})
 
     def submissions(self) -> list[SubmittedAssignment]:
         """All submissions with notebooks, grades and comments, in a handful of queries, however many there are."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -20,8 +21,18 @@ from helpers.checking.read.program_slice import CodeCell
 from helpers.checking.run import answers
 from helpers.checking.run.answers import Answer
 from helpers.course import SHIPPED_SEED
-from helpers.exercises import Lesson
-from helpers.grading.exam import CANARY_TEXT, HIDDEN, HIDDEN_TEXT, REFERENCE, ExamKey, digest_of_work, without_seed
+from helpers.exercises import Lesson, load_lesson
+from helpers.grading.exam import (
+    CANARY_TEXT,
+    HIDDEN,
+    HIDDEN_TEXT,
+    REFERENCE,
+    ExamKey,
+    digest_of_work,
+    exam_key_path,
+    load_exam_key,
+    without_seed,
+)
 from helpers.grading.gradebook import digest_of
 from helpers.grading.journal import NOTHING_RAN, JournalEntry
 from helpers.grading.judging import ExerciseRun, JudgedExercise, judge_predictions, judge_submission, unexplained_of
@@ -64,6 +75,18 @@ class Grader:
     runner: Runner | Cluster
     slots: threading.Semaphore
     """One for each submission that may run."""
+
+    @classmethod
+    def of(cls, root: Path, lesson: str, runner: Runner | Cluster, jobs: int = 1) -> Grader:
+        """The grader of a course's folder. jobs: how many submissions may run at a time.
+
+        Raises BadKey where the exam key is missing or damaged.
+        """
+        exam, release = load_exam_key(lesson, root), root / "notebooks" / lesson / f"{lesson}.ipynb"
+        files = {"released": release, "key": exam_key_path(lesson, root)}
+        digests = {name: digest_of(path.read_bytes()) for name, path in files.items()}
+        released, slots = nbformat.read(release, as_version=4), threading.Semaphore(jobs)
+        return cls(load_lesson(lesson), exam, digests, released, Decisions(root), runner, slots)
 
     def grade(self, submission: Submission, canary: str = "") -> GradedSubmission:
         """Read, run and judge a submission. Any failure in doing so is in the result.

@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
-import nbformat
-
 from helpers.course import LIMITS, Limits, written_whole
-from helpers.exercises import load_lesson
 from helpers.grading import canary
 from helpers.grading.errors import GradingError
-from helpers.grading.exam import REFERENCE, exam_key_path, load_exam_key
-from helpers.grading.gradebook import digest_of
+from helpers.grading.exam import REFERENCE
 from helpers.grading.grader import Grader
 from helpers.grading.gradescope.results import results
-from helpers.grading.review import Decisions
 from helpers.grading.sandbox import bubblewrap
 from helpers.grading.sandbox.another_user import ANOTHER_USER
 from helpers.grading.sandbox.bubblewrap import BUBBLEWRAP
@@ -45,7 +39,7 @@ def grade(course: Path, lesson: str, autograder: Path, visibility: str) -> dict:
     student = "-".join(str(user.get("id")) for user in about.get("users", ())) or "nobody"
     submission = submission_in(autograder / "submission", student, lesson, course)
     with Runner(lesson, isolation=isolation(), limits=limits()) as runner:
-        grader = grader_of(course, lesson, runner)
+        grader = Grader.of(course, lesson, runner)
         graded = grader.grade(submission)
         if canary.is_doubtful(graded):
             require_reference(course, grader)
@@ -57,7 +51,7 @@ def grade(course: Path, lesson: str, autograder: Path, visibility: str) -> dict:
 def try_reference(course: Path, lesson: str) -> str:
     """Grade the reference solution here. Returns how it was run. Raises GradingError unless it has full marks."""
     with Runner(lesson, isolation=isolation(), limits=limits()) as runner:
-        return require_reference(course, grader_of(course, lesson, runner))
+        return require_reference(course, Grader.of(course, lesson, runner))
 
 
 def require_reference(course: Path, grader: Grader) -> str:
@@ -68,21 +62,6 @@ def require_reference(course: Path, grader: Grader) -> str:
     except GradingError as problem:
         raise GradingError(f"{problem}\n{shortage()}".rstrip()) from None
     return graded.entry.isolation
-
-
-def grader_of(course: Path, lesson: str, runner: Runner) -> Grader:
-    """What grades a submission, with neither a gradebook nor decisions of an instructor."""
-    release = course / "notebooks" / lesson / f"{lesson}.ipynb"
-    released, key = (digest_of(path.read_bytes()) for path in (release, exam_key_path(lesson, course)))
-    return Grader(
-        load_lesson(lesson),
-        load_exam_key(lesson, course),
-        {"released": released, "key": key},
-        nbformat.read(release, as_version=4),
-        Decisions(course),
-        runner,
-        threading.Semaphore(1),
-    )
 
 
 def submission_in(folder: Path, student: str, lesson: str, course: Path) -> Submission:
