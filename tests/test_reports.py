@@ -40,10 +40,9 @@ from helpers.grading.reports import export
 from helpers.grading.reports.attempts import attempts, read_logs
 from helpers.grading.reports.class_summary import commonest, histogram, pairs_with_same_code, summarize, timeline
 from helpers.grading.reports.comments import read_comments
-from helpers.grading.reports.excerpts import MAX_LINES, excerpt
 from helpers.grading.reports.feedback import feedback_page, write_feedback
 from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
-from helpers.grading.reports.pages import POLICY, TEMPLATES, code, marked, page, panel
+from helpers.grading.reports.pages import MAX_EXCERPT, POLICY, TEMPLATES, code, excerpt, marked, page, panel
 from helpers.grading.reports.report import marks_table, mistakes_table, report_page, slide_page, write_report
 from helpers.grading.reports.results import GradedCell, StudentResult, results
 from helpers.grading.submissions.roster import Student
@@ -246,7 +245,7 @@ def test_the_slide_shows_mistakes_and_no_names(found):
         ("def f(x):\n    'Only words.'", "def f(x):\n    'Only words.'"),
         ("# by Ada\ndef f(x):\n    return '# x'  # (b, t)", "def f(x):\n    return '# x'"),
         ("def f(:", "def f(:"),
-        ("x = 1\n" * 40, "\n".join(["x = 1"] * MAX_LINES + ["..."])),
+        ("x = 1\n" * 40, "\n".join(["x = 1"] * MAX_EXCERPT + ["..."])),
         ("", ""),
     ],
 )

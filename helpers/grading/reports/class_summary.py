@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 
 from helpers.checking.judge.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NOT_STARTED, RIGHT, WRONG
 from helpers.exercises import Lesson
-from helpers.grading.reports.excerpts import excerpt
-from helpers.grading.reports.pages import duration
+from helpers.grading.reports.pages import duration, excerpt
 from helpers.grading.reports.results import HANDLE, GradedCell, StudentResult
 from helpers.text import number
 

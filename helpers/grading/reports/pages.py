@@ -5,7 +5,11 @@ Jinja escapes what templates/ show, and control characters are removed. Only `co
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -17,14 +21,15 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from helpers import theme
+from helpers.checking.read.syntax import cell_of
 from helpers.checking.show.panel import STYLE
-from helpers.grading.reports.excerpts import excerpt
 from helpers.text import counted, number, sanitized
 from helpers.text import marked as as_html
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TEMPLATES = Path(__file__).parent / "templates"
 MAX_CODE = 20_000  # characters
+MAX_EXCERPT = 14  # lines
 
 
 def page(template: str, **values: object) -> str:
@@ -65,6 +70,32 @@ def code(text: str) -> Markup:
     if len(text) > MAX_CODE:
         rest = Markup('<p class="quiet small">The rest of {} characters is not shown.</p>').format(f"{len(text):,}")
     return Markup('<div class="code">{}</div>{}').format(Markup(highlighted), rest)
+
+
+def excerpt(text: str) -> str:
+    """A cell's text without docstrings, comments and empty lines, cut after MAX_EXCERPT.
+
+    What is no Python keeps them. A comment may hold its author's name.
+    """
+    cell = cell_of(text)
+    hidden: set[int] = set()
+    for node in ast.walk(cell.tree):
+        match node:
+            case (
+                ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=str())) as first, _, *_])
+                | ast.ClassDef(body=[ast.Expr(value=ast.Constant(value=str())) as first, _, *_])
+            ):
+                hidden.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    lines = (text if cell.problem else cell.python).split("\n")
+    if not cell.problem:
+        with suppress(tokenize.TokenError, SyntaxError):
+            for token in tokenize.generate_tokens(io.StringIO(cell.python).readline):
+                if token.type == tokenize.COMMENT:
+                    place, column = token.start
+                    lines[place - 1] = lines[place - 1][:column].rstrip()
+    kept = [line for place, line in enumerate(lines, 1) if line.strip() and place not in hidden]
+    more = ["..."] if len(kept) > MAX_EXCERPT else []
+    return "\n".join(kept[:MAX_EXCERPT] + more)
 
 
 def marked(text: str) -> Markup:
