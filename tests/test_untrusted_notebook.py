@@ -168,13 +168,16 @@ def test_the_student_s_own_outputs_are_kept_below_a_line_that_says_so():
     assert again == [first, text, picture], "handed in again, there is no second line"
 
 
-def test_nothing_but_text_is_kept_of_an_output():
+def test_nothing_but_text_and_pictures_is_kept_of_an_output():
+    html, picture = "<script>alert(1)</script>", '"><script>alert(1)</script>'
     first, second, third = outputs_kept(
-        shown({"text/plain": "x", "application/json": [[]] * 100, "a/b": None}),
-        shown({f"text/{number}": "x" for number in range(3000)}),
+        shown({"text/html": html, "text/plain": "<b>1</b>", "image/png": "aGk=", "image/svg+xml": "<svg/>"}),
+        shown({"image/png": picture}),
+        {"output_type": "execute_result", "data": {"application/javascript": "alert(1)"}},
+        {"output_type": "stream", "name": "stdout", "text": f"\x1b[31m{html}"},
         {"output_type": "error", "ename": "E\x1b[1A", "evalue": "\ud800", "traceback": [""] * 3000},
     )
-    assert first.data == {"text/plain": "x"} and len(second.data) == 20
+    assert first.data == {"text/plain": "<b>1</b>", "image/png": "aGk="} and second.text == html
     assert third.ename == "E" and len(third.traceback) == 200
     assert "\ud800" not in third.evalue
 

@@ -40,10 +40,9 @@ from helpers.grading.records import record, records_of_predictions, write_verdic
 from helpers.grading.review import Decisions
 from helpers.grading.sandbox.cluster import Cluster
 from helpers.grading.sandbox.runner import ExecutionRequest, ExecutionResult, Runner
-from helpers.grading.sanitize_notebook import sanitize_notebook
 from helpers.grading.submissions.restore import restore
 from helpers.grading.submissions.select import Submission
-from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile
+from helpers.grading.submissions.untrusted_notebook import UnopenedFile, UnreadableFile, show_texts_as_typed
 from helpers.notebooks import SETUP, grade_id, sources_of
 
 
@@ -121,7 +120,7 @@ class Grader:
                     unexplained = partial(unexplained_of, self.lesson, key)
                     executed = [self.runner.execute(work, key.seed, unexplained=unexplained)]
         texts = sources_of(notebook)
-        sanitize_notebook(notebook, {cell.source for cell in self.released.cells})
+        show_texts_as_typed(notebook, {cell.source for cell in self.released.cells})
         graded = [self._judged(submission, notebook, texts, key, flags, each) for each in executed]
         worst_first = sorted(graded, key=lambda result: result.entry.points)
         return worst_first[0 if canary == REFERENCE else -1]

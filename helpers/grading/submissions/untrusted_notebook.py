@@ -1,13 +1,17 @@
 """Reading a file that somebody handed in, without trusting a byte of it.
 
 Size and nesting are bounded before anything is parsed. The result holds cells, their types, sources, ids, saved outputs
-and nbgrader's metadata, each of the type that it should have, and nothing else.
+that are texts or pictures, and nbgrader's metadata, each of the type that it should have, and nothing else: nbgrader
+shows notebooks as live pages.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from html import escape
 
 from nbformat.notebooknode import NotebookNode
 
@@ -20,10 +24,12 @@ DEEPEST = 100  # brackets within brackets; a notebook of figures and tables need
 MOST_MARKS = 3_000_000  # brackets and commas: how many values a file can hold
 MOST_CELLS = 2_000
 LONGEST_CELL = 1 << 20  # characters
-LONGEST_NAME = 100  # characters, of an exception or a MIME type
-MOST_LINES, MOST_TYPES = 200, 20  # of a traceback; MIME types of one output
+LONGEST_NAME = 100  # characters, of an exception
+MOST_LINES = 200  # of a traceback
 
 FORMATS = {b"PK\x03\x04": "a zip file", b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\x1f\x8b": "a compressed file"}
+PICTURES = ("image/png", "image/jpeg")
+BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
 SAVED = "Saved by the student; the grader did not run this cell.\n"
 
 
@@ -175,11 +181,31 @@ def _output(value: object) -> NotebookNode | None:
             traceback=[sanitized(line) for line in lines if isinstance(line, str)],
         )
     if output_type in ("display_data", "execute_result") and isinstance(value.get("data"), dict):
-        items = list(value["data"].items())[:MOST_TYPES]
-        data = {plain(name, LONGEST_NAME): sanitized(content) for name, item in items if (content := _text(item))}
+        kinds = ("text/plain", *PICTURES)
+        data = {kind: content for kind in kinds if (content := _static(kind, value["data"].get(kind)))}
         count = {"execution_count": None} if output_type == "execute_result" else {}
         return NotebookNode(output_type=output_type, data=data, metadata=NotebookNode(), **count) if data else None
     return None
+
+
+def _static(kind: str, value: object) -> str:
+    """The text or the picture in an output; "" where there is none."""
+    content = sanitized(_text(value) or "")
+    return content if kind == "text/plain" or BASE64.fullmatch(content) else ""
+
+
+def show_texts_as_typed(notebook: NotebookNode, released: Collection[str]) -> None:
+    """Have a page show what a student wrote into text cells as it was typed, and render none of it.
+
+    released: the text of the released lesson's cells, which stays as it is.
+    """
+    for cell in notebook.cells:
+        if cell.cell_type == "raw" and cell.source not in released:
+            cell.source = escape(cell.source, quote=False)
+        elif cell.cell_type == "markdown" and cell.source not in released:
+            longest = max(map(len, re.findall(r"`+", cell.source)), default=0)
+            fence = "`" * max(3, longest + 1)  # that nothing within can end
+            cell.source = f"{fence}text\n{cell.source}\n{fence}"
 
 
 def _text(value: object) -> str | None:
