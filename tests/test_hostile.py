@@ -340,7 +340,8 @@ def test_two_forks_draw_different_random_numbers(runner):
 
 
 def test_warm_and_cold_processes_give_the_same_marks():
-    with Runner(FIRST, warm=False) as runner:
+    with Runner(FIRST) as runner:
+        runner._warm = False
         executed = runner.execute(work(), SEED)
     assert marks(executed) == FULL
     assert executed.isolation == "bubblewrap, cold"

@@ -53,13 +53,11 @@ def canaries(root: Path, lesson: Lesson, released: NotebookNode) -> dict[str, Su
     """
     answers = reference_answers(root, lesson)
     weights = reference_weights(root, lesson) if lesson.open_task else None
-    notebooks = {REFERENCE: filled_in(released, answers), EMPTY: released}
-    there = {name: notebook for name, notebook in notebooks.items() if answers or name == EMPTY}
-    return {name: _handed_in(name, notebook, weights) for name, notebook in there.items()}
-
-
-def _handed_in(name: str, notebook: NotebookNode, weights: bytes | None) -> Submission:
-    return Submission(Student(name), None, screen(nbformat.writes(notebook).encode()), digest="", weights=weights)
+    notebooks = {REFERENCE: filled_in(released, answers)} if answers else {}
+    return {
+        name: Submission(Student(name), None, screen(nbformat.writes(notebook).encode()), digest="", weights=weights)
+        for name, notebook in {**notebooks, EMPTY: released}.items()
+    }
 
 
 def reference_weights(root: Path, lesson: Lesson) -> bytes | None:

@@ -41,10 +41,12 @@ class ForkServer:
             user=bubblewrap.as_user() if sandboxed else None,
         )
         module = "inside" if sandboxed else f"{__package__}.inside"
+        # Another user's folders are prepared at the paths that they have behind walls
+        environment = bubblewrap.defaults(there=sandboxed) | ({} if sandboxed else {"HOME": folder})
         command = [sys.executable, "-P", "-m", module, "serve", json.dumps(options), str(theirs.fileno())]
         self._process = subprocess.Popen(
             bubblewrap.wrapped(command) if walls else command,
-            env=None if walls else _environment(sandboxed, folder),
+            env=None if walls else environment,
             cwd="/" if sandboxed else None,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -96,11 +98,6 @@ class ForkServer:
         self._process.wait()
         if self._temporary is not None:
             self._temporary.cleanup()
-
-
-def _environment(sandboxed: bool, folder: str) -> dict[str, str]:
-    """Where there are no walls. sandboxed: as another user, whose folders are prepared at the same paths."""
-    return bubblewrap.defaults(there=sandboxed) | ({} if sandboxed else {"HOME": folder})
 
 
 def released_code(lesson: str) -> list[tuple[str, str]]:

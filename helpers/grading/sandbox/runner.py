@@ -68,24 +68,18 @@ class Runner:
     """Runs the submissions of one lesson. A context manager; `execute` may be called from several threads.
 
     lesson: NN_topic. isolation: "bubblewrap"; "another user" in a container that is root's; or "none" where somebody
-    has decided to go without. warm: fork each submission from one process that has done the imports, where that can be
-    done safely; each gets a process of its own from the start otherwise. The marks are the same. begun: such a process
-    that somebody has started already, with the same lesson, isolation and limits.
+    has decided to go without. Submissions are forked from one process that has done the imports, where that can be done
+    safely; each gets a process of its own from the start otherwise. The marks are the same. begun: such a process that
+    somebody has started already, with the same lesson, isolation and limits.
 
     Raises NoSandbox, on entering, where bubblewrap or another user is wanted and cannot work.
     """
 
     def __init__(
-        self,
-        lesson: str,
-        *,
-        isolation: str = BUBBLEWRAP,
-        warm: bool = True,
-        limits: Limits = LIMITS,
-        begun: ForkServer | None = None,
+        self, lesson: str, isolation: str = BUBBLEWRAP, limits: Limits = LIMITS, begun: ForkServer | None = None
     ):
         self.lesson, self.isolation, self.limits = lesson, isolation, _with_time_for(lesson, limits)
-        self._warm = warm and isolation == BUBBLEWRAP
+        self._warm = isolation == BUBBLEWRAP
         self._server: ForkServer | None = begun
         self._talks: weakref.WeakSet[Conversation] = weakref.WeakSet()
         self._lock, self._closed = threading.Lock(), False
