@@ -202,7 +202,7 @@ def test_a_record_gives_the_panel_that_the_answers_give(values):
 def test_the_report_counts_each_question_and_feedback_shows_a_students_own_answers():
     students = [result("ada", ANSWERS), result("ben", ANSWERS.replace('"A"', '"C"'))]
     counts = {
-        summary.question.name: {c: len(who) for c, who in summary.choices.items() if who}
+        summary.question.name: {choice: count for choice, count in summary.choices.items() if count}
         for summary in predictions(LESSON, students)
     }
     assert [counts.get(question.name) for question in LESSON.recall] == [{"A": 1, "C": 1}, {"A": 1, "C": 1}, None], (

@@ -14,6 +14,7 @@ from helpers.checking.judge.verdicts import AS_GIVEN, NO_ANSWER, NOT_ALLOWED, NO
 from helpers.exercises import Lesson
 from helpers.grading.reports.pages import duration, excerpt
 from helpers.grading.reports.results import HANDLE, GradedCell, StudentResult
+from helpers.grading.submissions.roster import Student
 from helpers.text import number
 
 MAX_BARS, MAX_LABELS = 25, 6
@@ -32,7 +33,7 @@ STATES = {  # of an exercise, in a class
 NAMELESS = "a wrong answer that several share"  # which is no mistake that the lesson knows
 NOT_BEGUN = (NOT_STARTED, AS_GIVEN, NO_ANSWER)
 
-Pair = tuple[StudentResult, GradedCell]
+Pair = tuple[Student, GradedCell]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Group:
     """Students who made the same known mistake, or have the same wrong answer or the same code, in an exercise."""
 
     exercise: str
-    students: tuple[str, ...]
+    students: tuple[Student, ...]
     code: str
     """What most of them wrote, or the first of them."""
     slug: str = ""
@@ -114,9 +115,9 @@ class ExerciseSummary:
         return [pair for pair in self.judged if pair[1].record["look"]]
 
     @property
-    def by_hand(self) -> list[str]:
+    def by_hand(self) -> list[Student]:
         """Whose answers are to be marked by hand."""
-        return [result.student.shown for result, cell in self.pairs if cell.waits]
+        return [student for student, cell in self.pairs if cell.waits]
 
     @property
     def mistakes(self) -> list[Group]:
@@ -125,7 +126,7 @@ class ExerciseSummary:
         for pair in self.judged:
             for mistake in pair[1].record["mistakes"]:
                 made.setdefault(mistake["slug"], (mistake, []))[1].append(pair)
-        groups = [Group(self.name, _names(pairs), _typical(pairs), **mistake) for mistake, pairs in made.values()]
+        groups = [Group(self.name, _students(pairs), _typical(pairs), **mistake) for mistake, pairs in made.values()]
         return sorted(groups, key=lambda group: (-len(group.students), group.slug))
 
     @property
@@ -144,7 +145,7 @@ class ExerciseSummary:
             first = members[0][1]
             titles = "; ".join(mistake["title"] for mistake in first.record["mistakes"])
             texts = len({cell.record["shape"] or cell.code for _, cell in members})
-            groups.append(Group(self.name, _names(members), first.code, digest[:HANDLE], titles, texts=texts))
+            groups.append(Group(self.name, _students(members), first.code, digest[:HANDLE], titles, texts=texts))
         return sorted(groups, key=lambda group: (bool(group.title), -len(group.students), group.slug))
 
     @property
@@ -156,12 +157,12 @@ class ExerciseSummary:
         long = [p for p in self.judged if p[1].record["state"] in states and p[1].record["size"] >= LONG_CODE]
         long.sort(key=lambda pair: -pair[1].record["size"])
         groups = _grouped(long, lambda c: c.record["shape"] and (c.record["shape"], c.record["state"] == RIGHT))
-        return [Group(self.name, _names(members), members[0][1].code, right=right) for (_, right), members in groups]
+        return [Group(self.name, _students(members), members[0][1].code, right=right) for (_, right), members in groups]
 
 
 def summarize(lesson: Lesson, students: Sequence[StudentResult]) -> list[ExerciseSummary]:
     """What these results show of each exercise. There is at least one result."""
-    cells = [(result, cell) for result in students for cell in result.cells]
+    cells = [(result.student, cell) for result in students for cell in result.cells]
     return [
         ExerciseSummary(
             name, [pair for pair in cells if pair[1].name == name], name in lesson and lesson[name].fixes_bug
@@ -224,13 +225,13 @@ def pairs_with_same_code(exercises: Iterable[ExerciseSummary]) -> list[tuple[str
     shared: dict[tuple[str, str], list[str]] = defaultdict(list)
     for exercise in exercises:
         for group in exercise.same_code:
-            for one, other in itertools.combinations(sorted(group.students), 2):
+            for one, other in itertools.combinations(sorted(who.shown for who in group.students), 2):
                 shared[one, other].append(exercise.name)
     return sorted(((*pair, names) for pair, names in shared.items()), key=lambda row: (-len(row[2]), row[:2]))
 
 
-def _names(pairs: Iterable[Pair]) -> tuple[str, ...]:
-    return tuple(result.student.shown for result, _ in pairs)
+def _students(pairs: Iterable[Pair]) -> tuple[Student, ...]:
+    return tuple(student for student, _ in pairs)
 
 
 def histogram(marks: Sequence[float], out_of: float) -> list[Bar]:

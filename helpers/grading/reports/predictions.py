@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,16 +22,16 @@ class PredictionSummary:
 
     lesson: Lesson
     question: Prediction
-    choices: Mapping[str, Sequence[str]]
-    """Who chose each of them, and under "" who chose none."""
+    choices: Mapping[str, int]
+    """How many chose each of them, and under "" how many chose none."""
 
     @property
     def answered(self) -> int:
-        return sum(len(self.choices[choice]) for choice in self.question.choices)
+        return sum(self.choices[choice] for choice in self.question.choices)
 
     @property
     def wrong(self) -> int:
-        return self.answered - len(self.choices[self.question.truth])
+        return self.answered - self.choices[self.question.truth]
 
     @property
     def share(self) -> float:
@@ -41,7 +42,7 @@ class PredictionSummary:
     def tempting(self) -> str:
         """The commonest wrong choice."""
         wrong = [choice for choice in self.question.choices if choice != self.question.truth]
-        return max(wrong, key=lambda choice: len(self.choices[choice]))
+        return max(wrong, key=lambda choice: self.choices[choice])
 
     @property
     def advice(self) -> str:
@@ -49,9 +50,9 @@ class PredictionSummary:
         truth, chose = self.question.truth, self.answered
         if not self.wrong:
             return f"All {chose} who chose were right." if chose > 1 else "The one who chose was right."
-        right, tempting = len(self.choices[truth]), self.tempting
-        tempted, says = f"{len(self.choices[tempting])} said {tempting}", self.question.says[tempting]
-        if len(self.choices[tempting]) >= right:
+        right, tempting = self.choices[truth], self.tempting
+        tempted, says = f"{self.choices[tempting]} said {tempting}", self.question.says[tempting]
+        if self.choices[tempting] >= right:
             return f"{tempted}, {right} said {truth}, which is right. Worth a few minutes in class: {says}"
         return f"{right} of {chose} were right. The commonest wrong answer: {tempted}. {says}"
 
@@ -68,13 +69,12 @@ def about(question: Prediction) -> str:
 
 def predictions(lesson: Lesson, students: Iterable[StudentResult]) -> list[PredictionSummary]:
     """What the class recalled and predicted, in the lesson's order; no question that nobody answered."""
-    made = [(result.student.shown, choices_in(cell.record for cell in result.cells)) for result in students]
-    return _summaries(lesson, made)
+    return _summaries(lesson, [choices_in(cell.record for cell in result.cells) for result in students])
 
 
 def recorded_predictions(lesson: Lesson, entries: Iterable[JournalEntry]) -> list[PredictionSummary]:
-    """The same from a journal alone, with the students' ids."""
-    return _summaries(lesson, [(entry.student, choices_in(entry.verdicts)) for entry in entries])
+    """The same from a journal alone."""
+    return _summaries(lesson, [choices_in(entry.verdicts) for entry in entries])
 
 
 def choices_in(records: Iterable[Mapping]) -> dict[str, str]:
@@ -82,14 +82,13 @@ def choices_in(records: Iterable[Mapping]) -> dict[str, str]:
     return {name: chosen for record in records for name, chosen in record.get("choices", {}).items()}
 
 
-def _summaries(lesson: Lesson, made: Sequence[tuple[str, Mapping[str, str]]]) -> list[PredictionSummary]:
+def _summaries(lesson: Lesson, made: Sequence[Mapping[str, str]]) -> list[PredictionSummary]:
     summaries = []
     for question in lesson.questions:
-        chosen: dict[str, list[str]] = {choice: [] for choice in (*question.choices, "")}
-        for student, choices in made:
-            choice = choices.get(question.name, "")
-            chosen[choice if choice in chosen else ""].append(student)
-        summaries.append(PredictionSummary(lesson, question, chosen))
+        counts = Counter(choices.get(question.name) for choices in made)
+        chosen = {choice: counts[choice] for choice in question.choices}
+        none = len(made) - sum(chosen.values())
+        summaries.append(PredictionSummary(lesson, question, {**chosen, "": none}))
     return [summary for summary in summaries if summary.answered]
 
 

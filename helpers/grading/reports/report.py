@@ -107,21 +107,14 @@ def report_page(
         nameless=class_summary.nameless_of(exercises),
         pairs=class_summary.pairs_with_same_code(exercises),
         comments=comments or {},
-        ids=_ids(students),
         items=item_statistics({lesson.name: students}),
         smallest_class=SMALLEST_CLASS,
         attempts=attempts(logs, [each.name for each in exercises]),
         ranked=sorted(students, key=lambda result: (-result.score, result.student.shown)),
         isolations="; ".join(f"{kind} ({count})" for kind, count in sorted(isolations.items())),
         max_mistakes=MAX_MISTAKES,
-        accept=lambda who, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{who.student.id} {cell.name}')}",
+        accept=lambda who, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{who.id} {cell.name}')}",
     )
-
-
-def _ids(students: Sequence[StudentResult]) -> dict[str, str]:
-    """The id of each student by the name that is shown, unless two have the same."""
-    shown = Counter(result.student.shown for result in students)
-    return {result.student.shown: result.student.id for result in students if shown[result.student.shown] == 1}
 
 
 def missing_from(root: Path, students: Sequence[StudentResult]) -> list[Student] | str | None:
@@ -136,7 +129,7 @@ def predictions_text(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     """How the class predicted, for a terminal; "" where the lesson asks for no predictions."""
     lines = []
     for summary in predictions(lesson, students):
-        counts = [f"{choice or 'no choice'} {len(who)}" for choice, who in summary.choices.items()]
+        counts = [f"{choice or 'no choice'} {count}" for choice, count in summary.choices.items()]
         lines.append(f"  {summary.question.name}: {', '.join(counts)}; {summary.question.truth} is right")
         lines += textwrap.wrap(summary.advice, 100, initial_indent="    ", subsequent_indent="    ")
     recalled = "recalled of earlier lessons, and what they " if lesson.recall else ""
@@ -159,5 +152,5 @@ def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
 def mistakes_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
     rows: list[list] = [["exercise", "mistake", "title", "students", "who"]]
     for m in mistakes_of(summarize(lesson, students)):
-        rows.append([m.exercise, m.slug, m.title, len(m.students), "; ".join(m.students)])
+        rows.append([m.exercise, m.slug, m.title, len(m.students), "; ".join(who.shown for who in m.students)])
     return as_csv(rows)
