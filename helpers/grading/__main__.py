@@ -25,15 +25,12 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("lesson", metavar="NN_topic")
         return command
 
-    def add_only(command: argparse.ArgumentParser) -> None:
-        text = "this student; may be given again"
-        command.add_argument("--only", action="append", default=[], metavar="STUDENT", help=text)
-
     collect = add_for_lesson("collect", "copy a zip or a folder from Canvas or Moodle into submitted/")
     collect.add_argument("place", metavar="FROM")
 
     grade = add_for_lesson("grade", "grade what is in submitted/; what is graded already stays")
-    add_only(grade)
+    text = "this student; may be given again"
+    grade.add_argument("--only", action="append", default=[], metavar="STUDENT", help=text)
     grade.add_argument("--again", action="store_true", help="also what is graded already")
     grade.add_argument("--dry-run", action="store_true", help="write nothing; say whose marks would change, and why")
     grade.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: the number of cores)")
@@ -54,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         decide.add_argument("exercises", metavar="EXERCISE", nargs="*", help="all that wait, if none is named")
         decide.add_argument("--unsafe", action="store_true", help="run the student's code without a sandbox")
 
-    add_only(add_for_lesson("feedback", "write a page for each student"))
+    add_for_lesson("feedback", "write a page for each student")
     report = add("report", help="write the instructor's pages and tables, report/")
     report.add_argument("lesson", metavar="NN_topic", nargs="?", help="the course so far if none is named")
     report.add_argument("--names", action="store_true", help="names in lesson 22's leaderboard, and not pseudonyms")

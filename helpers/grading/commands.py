@@ -55,7 +55,7 @@ def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) ->
             return grade(root, arguments)
         case "feedback":
             settle_lateness(root, lesson)
-            write_feedback(root, lesson, tuple(arguments.only))
+            write_feedback(root, lesson)
         case "report" if not lesson:
             write_course_report(root)
         case "report":

@@ -29,19 +29,18 @@ from helpers.grading.submissions.select import read_submissions
 from helpers.text import counted
 
 
-def write_feedback(root: Path, lesson: str, only: tuple[str, ...] = ()) -> None:
+def write_feedback(root: Path, lesson: str) -> None:
     """Write feedback/STUDENT/LESSON/LESSON.html, as nbgrader does. Raises GradingError when nothing was graded yet."""
-    exercises, students = results(root, lesson, only)
+    exercises, students = results(root, lesson)
     if not students:
-        raise GradingError(f"Nothing to write: no such submission of {lesson} is graded. make grade LESSON={lesson}")
+        raise GradingError(f"Nothing to write: no submission of {lesson} is graded. make grade LESSON={lesson}")
     comments, pages = read_comments(root, lesson), {}
     for result in progress(students, "Writing feedback", "page"):
         path = root / "feedback" / result.student.id / lesson / f"{lesson}.html"
         pages[result.student.id] = feedback_page(exercises, result, comments)
         write_whole(path, pages[result.student.id])
     print(f"Wrote {counted(len(students), 'page')}: feedback/STUDENT/{lesson}/{lesson}.html")
-    if not only:
-        write_zips(root, lesson, students, pages)
+    write_zips(root, lesson, students, pages)
 
 
 def feedback_page(lesson: Lesson, result: StudentResult, comments: Comments | None = None) -> str:

@@ -72,20 +72,14 @@ class StudentResult:
         return self.isolation != NOTHING_RAN
 
 
-def results(
-    root: Path, lesson: str, only: tuple[str, ...] = (), bar: bool = False
-) -> tuple[Lesson, list[StudentResult]]:
-    """The lesson, and the result of every student who was graded, by student id.
-
-    only: the ids of students; all if none is given. bar: show progress.
-    """
+def results(root: Path, lesson: str, bar: bool = False) -> tuple[Lesson, list[StudentResult]]:
+    """The lesson, and the result of every student who was graded, by student id. bar: show progress."""
     exercises, entries, students = load_lesson(lesson), Journal(root, lesson).read(), []
     with GradebookSession(root, lesson) as marks:
         submissions = marks.submissions()
         for submission in progress(submissions, "Reading", "submission", shown=bar and bool(submissions)):
             student = submission.student.id
-            graded = student in entries or judged_path(root, student, lesson).is_file()
-            if graded and (not only or student in only):
+            if student in entries or judged_path(root, student, lesson).is_file():
                 entry = entries.get(student, JournalEntry(student, at=""))  # marks are known then, verdicts are not
                 students.append(_result(submission, exercises, entry))
     return exercises, sorted(students, key=lambda result: result.student.id)
