@@ -127,15 +127,14 @@ class Grader:
 
     def _restored(self, submission: Submission) -> tuple[NotebookNode, list[str], str]:
         """A notebook to run, flags about it, and why it cannot be read; then it is an empty one."""
-        try:
-            screened = submission.open()
-        except UnopenedFile as problem:
-            raise OSError(f"the file {problem}") from None
-        except UnreadableFile as problem:
-            text = f"the file {problem}"
+        content = submission.content
+        if isinstance(content, UnopenedFile):
+            raise OSError(f"the file {content}")
+        if isinstance(content, UnreadableFile):
+            text = f"the file {content}"
             return copy.deepcopy(self.released), [*submission.flags, text], text
-        restored = restore(screened.notebook, self.released)
-        return restored.notebook, [*submission.flags, *screened.flags, *restored.flags], ""
+        restored = restore(content.notebook, self.released)
+        return restored.notebook, [*submission.flags, *content.flags, *restored.flags], ""
 
     def _judged(
         self,

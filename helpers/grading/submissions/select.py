@@ -51,12 +51,6 @@ class Submission:
         """Changes when the file does, or the time when it was handed in."""
         return hashlib.sha256(f"{self.digest} {self.timestamp}".encode()).hexdigest()
 
-    def open(self) -> FlaggedNotebook:
-        """What the file holds. Raises UnreadableFile."""
-        if isinstance(self.content, UnreadableFile):
-            raise copy(self.content)
-        return self.content
-
 
 def read_submissions(place: Path, lesson: str, root: Path) -> tuple[list[Submission], list[str]]:
     """Every student's submission of the lesson in this folder or zip, and what was left out or is odd. Raises BadTable.
