@@ -17,7 +17,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Base, BaseCell, Comment, Grade, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps import NbGrader
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import CheckCellMetadata, OverwriteCells
+from nbgrader.preprocessors import OverwriteCells
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.orm import joinedload, scoped_session, selectinload, sessionmaker, undefer
@@ -123,14 +123,10 @@ class GradebookSession:
         return False
 
     def take_locked_cells(self, released: NotebookNode) -> None:
-        """Give the released lesson the points and locked cells that the gradebook has.
-
-        Raises ValidationError when the lesson's metadata is not nbgrader's.
-        """
+        """Give the released lesson the points and locked cells that the gradebook has."""
         names = {"assignment": self.lesson, "notebook": self.lesson, "db_url": _with_timeout(self._url)}
         with self._explained():
             OverwriteCells(config=self._config, log=QUIET).preprocess(released, {"nbgrader": names})
-        CheckCellMetadata(config=self._config, log=QUIET).preprocess(released, {})
 
     def submissions(self) -> list[SubmittedAssignment]:
         """All submissions with notebooks, grades and comments, in a handful of queries, however many there are."""
