@@ -33,14 +33,13 @@ from helpers.course import HELPERS, ROOT
 from helpers.exercises import load_lesson
 from helpers.grading.csv_tables import BadTable, as_csv
 from helpers.grading.gradebook import GradebookSession, judged_path
-from helpers.grading.journal import Journal
+from helpers.grading.journal import Journal, JournalEntry
 from helpers.grading.judging import JudgedExercise
 from helpers.grading.records import panel_of, record
 from helpers.grading.reports import export
 from helpers.grading.reports.attempts import attempts, read_logs
 from helpers.grading.reports.class_summary import commonest, histogram, pairs_with_same_code, summarize, timeline
-from helpers.grading.reports.comments import read_comments
-from helpers.grading.reports.feedback import feedback_page, write_feedback
+from helpers.grading.reports.feedback import feedback_page, read_comments, write_feedback
 from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
 from helpers.grading.reports.pages import MAX_EXCERPT, POLICY, TEMPLATES, code, excerpt, marked, page, panel
 from helpers.grading.reports.report import marks_table, mistakes_table, report_page, slide_page, write_report
@@ -175,7 +174,7 @@ CONTROLS = "\x1b[2J\x1b]0;t\x07a\u202eb\u2066c\ud800d\x00e\x9b1m"
 def test_templates_and_filters_escape_text_and_drop_control_characters():
     kept = record(JudgedExercise(Verdict("raw_weights", WRONG, 1, 3, says=CONTROLS)))
     cell = GradedCell("raw_weights", 1, 3, record=kept, code=CONTROLS, comment=f"<img src=x>{CONTROLS}")
-    result = StudentResult(Student("s", f"<script>{CONTROLS}"), 1, 3, 0, (cell,), (CONTROLS,))
+    result = StudentResult(Student("s", f"<script>{CONTROLS}"), 1, 3, 0, (cell,), JournalEntry("s", flags=[CONTROLS]))
     pages = [feedback_page(LESSON, result), report_page(LESSON, [result])]
     for text in (str(code(CONTROLS)), str(marked(CONTROLS)), str(panel(f"<p>{CONTROLS}</p>")), *pages):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)

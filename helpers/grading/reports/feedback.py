@@ -1,5 +1,6 @@
 """A page for each student: every verdict with what to look at, beside the code; and zips of the pages.
 
+An instructor's comments on a whole group are in comments.csv, one line for a mistake or for an answer of the report.
 What the platforms read of a zip, from their own sources (canvas-lms, Assignment#infer_comment_context_from_filename;
 moodle, mod/assign/feedback/file/importziplib.php):
 
@@ -18,15 +19,43 @@ from pathlib import Path
 
 from helpers.course import write_whole
 from helpers.exercises import Lesson
+from helpers.grading.csv_tables import read_table
 from helpers.grading.errors import GradingError
 from helpers.grading.progress_bars import progress
 from helpers.grading.records import panel_of
-from helpers.grading.reports.comments import Comments, about, read_comments
 from helpers.grading.reports.export import FOLDER
 from helpers.grading.reports.pages import page
-from helpers.grading.reports.results import GradedCell, StudentResult, results
+from helpers.grading.reports.results import HANDLE, GradedCell, StudentResult, results
 from helpers.grading.submissions.select import read_submissions
 from helpers.text import counted
+
+COMMENTS_FILE = "comments.csv"
+COLUMNS = ("lesson", "exercise", "about", "comment")
+
+Comments = dict[tuple[str, str], list[str]]
+
+
+def read_comments(root: Path, lesson: str) -> Comments:
+    """The comments on a lesson by exercise and by what they are about; {} without a table. Raises BadTable.
+
+    About is the name of a known mistake, or the handle that the report gives to an answer.
+    """
+    comments: Comments = {}
+    if not (root / COMMENTS_FILE).is_file():
+        return comments
+    for row in read_table(root / COMMENTS_FILE)[1]:
+        if missing := [column for column in COLUMNS if not row[column]]:
+            raise row.error(f'"{missing[0]}" is empty. Each line has {", ".join(COLUMNS)}')
+        if row["lesson"] == lesson:
+            comments.setdefault((row["exercise"], row["about"]), []).append(row["comment"])
+    return comments
+
+
+def about(cell: GradedCell, comments: Comments) -> list[str]:
+    """The comments that the author of this answer reads."""
+    groups = [mistake["slug"] for mistake in cell.record.get("mistakes", [])]
+    groups.append(cell.record.get("answer", "")[:HANDLE])
+    return [comment for group in groups if group for comment in comments.get((cell.name, group), [])]
 
 
 def write_feedback(root: Path, lesson: str) -> None:

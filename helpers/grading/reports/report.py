@@ -18,7 +18,7 @@ from helpers.grading.judging import NEEDS_REVIEW
 from helpers.grading.reports import class_summary
 from helpers.grading.reports.attempts import attempts, read_logs
 from helpers.grading.reports.class_summary import commonest, mistakes_of, summarize
-from helpers.grading.reports.comments import Comments, read_comments
+from helpers.grading.reports.feedback import Comments, read_comments
 from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
 from helpers.grading.reports.learned import graded_lessons, learned_table, most_missed, secret_of, steps_of
 from helpers.grading.reports.pages import page
@@ -80,7 +80,7 @@ def report_page(
     mistakes, predicted = commonest(exercises), predictions(lesson, students)
     out_of, due = max(result.out_of for result in students), class_summary.due_date(students)
     times = [result.handed_in for result in students if result.handed_in]
-    isolations = Counter(result.isolation or "not recorded" for result in students)
+    isolations = Counter(result.entry.isolation or "not recorded" for result in students)
     return page(
         "report.html.j2",
         title=f"{lesson.number} · {lesson.title}",
@@ -103,7 +103,7 @@ def report_page(
         waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == NEEDS_REVIEW],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         unreadable=[result for result in students if not result.ran],
-        flagged=[result for result in students if result.flags and result.ran],
+        flagged=[result for result in students if result.entry.flags and result.ran],
         nameless=class_summary.nameless_of(exercises),
         pairs=class_summary.pairs_with_same_code(exercises),
         comments=comments or {},
@@ -144,7 +144,7 @@ def marks_table(lesson: Lesson, students: Sequence[StudentResult]) -> str:
         marks = {cell.name: cell.score for cell in result.cells}
         mistakes = [f"{cell.name}/{m['slug']}" for cell in result.cells for m in cell.record.get("mistakes", [])]
         points = (result.score, result.out_of, result.penalty, *(marks.get(name, "") for name in exercises))
-        notes = ("; ".join(mistakes), "; ".join(result.flags), result.isolation, result.at)
+        notes = ("; ".join(mistakes), "; ".join(result.entry.flags), result.entry.isolation, result.entry.at)
         rows.append([result.student.id, result.student.name, *points, *notes])
     return as_csv(rows)
 

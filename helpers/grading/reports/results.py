@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,22 +54,18 @@ class StudentResult:
     out_of: float
     penalty: float
     cells: tuple[GradedCell, ...]
-    flags: tuple[str, ...] = ()
-    isolation: str = ""
-    at: str = ""
-    """When it was graded, UTC."""
+    entry: JournalEntry = field(default_factory=lambda: JournalEntry("", at=""))
+    """The journal's, with a flag where it holds no code."""
     late: float = 0.0
     """Seconds after the due date, with any extension."""
     handed_in: datetime | None = None
     due: datetime | None = None
     """handed_in, due: UTC, None where they are not known."""
-    recorded: bool = True
-    """The journal holds the code."""
 
     @property
     def ran(self) -> bool:
         """The file could be read, and its answers were run."""
-        return self.isolation != NOTHING_RAN
+        return self.entry.isolation != NOTHING_RAN
 
 
 def results(root: Path, lesson: str, bar: bool = False) -> tuple[Lesson, list[StudentResult]]:
@@ -101,13 +97,10 @@ def _result(submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry
         out_of=submission.max_score,
         penalty=penalty,
         cells=tuple(_graded_cell(name, grades[name], entry.texts, comments, records) for name in order),
-        flags=tuple(entry.flags) if entry.texts else (*entry.flags, NOT_RECORDED),
-        isolation=entry.isolation,
-        at=entry.at,
+        entry=entry if entry.texts else replace(entry, flags=[*entry.flags, NOT_RECORDED]),
         late=submission.total_seconds_late,
         handed_in=_utc(submission.timestamp),
         due=_utc(submission.duedate) if submission.assignment.duedate else None,
-        recorded=bool(entry.texts),
     )
 
 
