@@ -242,11 +242,12 @@ def test_a_record_gives_the_panel_that_the_prediction_gives(value):
 
 def result(student, value):
     (record,) = records_of_predictions([predicted(ASKED, value)])
-    cells = (GradedCell("noise", 0.0, 0.0, record=record, code=f'noise = "{value}"'), *WORKED)
-    return StudentResult(Student(student, student.title()), 1.0, 3.0, 0.0, cells if value is not None else WORKED)
+    who = Student(student, student.title())
+    predicted_cell = GradedCell(who, "noise", 0.0, 0.0, record=record, code=f'noise = "{value}"')
+    worked = GradedCell(who, "next_token_pairs", 1.0, 3.0)
+    return StudentResult(who, 1.0, 3.0, 0.0, (worked,) if value is None else (predicted_cell, worked))
 
 
-WORKED = (GradedCell("next_token_pairs", 1.0, 3.0),)
 CLASS = [result(f"s{place}", value) for place, value in enumerate(["A", "A", "A", "C", "b", "<script>", ..., None])]
 
 

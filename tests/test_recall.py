@@ -189,8 +189,9 @@ def test_in_an_exam_answers_are_literals_of_their_cell_and_nothing_is_run():
 
 def result(student, source):
     (record, *_) = records_of_predictions(read(source).values())
-    cell = GradedCell("recall", 0.0, 0.0, record=record, code=source)
-    return StudentResult(Student(student, student.title()), 1.0, 22.0, 0.0, (cell, GradedCell("split_heads", 1.0, 4.0)))
+    who = Student(student, student.title())
+    cell = GradedCell(who, "recall", 0.0, 0.0, record=record, code=source)
+    return StudentResult(who, 1.0, 22.0, 0.0, (cell, GradedCell(who, "split_heads", 1.0, 4.0)))
 
 
 @pytest.mark.parametrize("values", [("a", "B", ...), ("C", "?", "A"), (..., ..., ...)], ids=str)

@@ -173,8 +173,9 @@ CONTROLS = "\x1b[2J\x1b]0;t\x07a\u202eb\u2066c\ud800d\x00e\x9b1m"
 
 def test_templates_and_filters_escape_text_and_drop_control_characters():
     kept = record(JudgedExercise(Verdict("raw_weights", WRONG, 1, 3, says=CONTROLS)))
-    cell = GradedCell("raw_weights", 1, 3, record=kept, code=CONTROLS, comment=f"<img src=x>{CONTROLS}")
-    result = StudentResult(Student("s", f"<script>{CONTROLS}"), 1, 3, 0, (cell,), JournalEntry("s", flags=[CONTROLS]))
+    who, entry = Student("s", f"<script>{CONTROLS}"), JournalEntry("s", flags=[CONTROLS])
+    cell = GradedCell(who, "raw_weights", 1, 3, record=kept, code=CONTROLS, comment=f"<img src=x>{CONTROLS}")
+    result = StudentResult(who, 1, 3, 0, (cell,), entry)
     pages = [feedback_page(LESSON, result), report_page(LESSON, [result])]
     for text in (str(code(CONTROLS)), str(marked(CONTROLS)), str(panel(f"<p>{CONTROLS}</p>")), *pages):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
@@ -278,7 +279,7 @@ def test_pairs_with_the_same_code_are_listed_with_their_exercises():
 
 
 def graded(student, **scores):
-    cells = tuple(GradedCell(name, score, 4.0) for name, score in scores.items())
+    cells = tuple(GradedCell(Student(student), name, score, 4.0) for name, score in scores.items())
     return StudentResult(Student(student), sum(scores.values()), 4.0 * len(cells), 0.0, cells)
 
 
@@ -451,9 +452,9 @@ def answered(student, exercise="raw_weights", **fields):
     result = {key: fields.pop(key) for key in ("handed_in", "due", "late", "penalty") if key in fields}
     shape, size = cell_of(cell.get("code", "")).shape
     kept = {**record(JudgedExercise(Verdict(exercise, WRONG, 1, 3))), "shape": shape, "size": size, **fields}
-    made = GradedCell(exercise, cell.pop("score", 1.0), cell.pop("out_of", 3.0), record=kept, **cell)
-    penalty = result.pop("penalty", 0.0)
-    return StudentResult(Student(student, student.title()), made.score, made.out_of, penalty, (made,), **result)
+    who, penalty = Student(student, student.title()), result.pop("penalty", 0.0)
+    made = GradedCell(who, exercise, cell.pop("score", 1.0), cell.pop("out_of", 3.0), record=kept, **cell)
+    return StudentResult(who, made.score, made.out_of, penalty, (made,), **result)
 
 
 def report(*students, missing=None):

@@ -33,8 +33,6 @@ STATES = {  # of an exercise, in a class
 NAMELESS = "a wrong answer that several share"  # which is no mistake that the lesson knows
 NOT_BEGUN = (NOT_STARTED, AS_GIVEN, NO_ANSWER)
 
-Pair = tuple[Student, GradedCell]
-
 
 @dataclass(frozen=True)
 class Bar:
@@ -82,69 +80,69 @@ class ExerciseSummary:
     """One exercise in a class."""
 
     name: str
-    pairs: list[Pair]
-    """Every student with a mark in it, and that mark; at least one."""
+    cells: list[GradedCell]
+    """Every student's who has a mark in it; at least one."""
     fixes_bug: bool
     """Most of the code was given, so that it means nothing if it is the same."""
 
     @property
     def out_of(self) -> float:
-        return max(cell.out_of for _, cell in self.pairs)
+        return max(cell.out_of for cell in self.cells)
 
     @property
     def mean(self) -> float:
-        return statistics.mean(cell.score for _, cell in self.pairs)
+        return statistics.mean(cell.score for cell in self.cells)
 
     @property
     def histogram(self) -> list[Bar]:
-        return histogram([cell.score for _, cell in self.pairs], self.out_of)
+        return histogram([cell.score for cell in self.cells], self.out_of)
 
     @property
     def states(self) -> list[tuple[str, str, int]]:
         """Of each of STATES, how many students are in it."""
-        counts = Counter(state_of(cell) for _, cell in self.pairs)
+        counts = Counter(map(state_of, self.cells))
         return [(state, words, counts[state]) for state, words in STATES.items()]
 
     @property
-    def judged(self) -> list[Pair]:
-        return [pair for pair in self.pairs if pair[1].record]
+    def judged(self) -> list[GradedCell]:
+        return [cell for cell in self.cells if cell.record]
 
     @property
-    def reviews(self) -> list[Pair]:
-        """Those in whose answers something was found for the instructor."""
-        return [pair for pair in self.judged if pair[1].record["look"]]
+    def reviews(self) -> list[GradedCell]:
+        """Those in which something was found for the instructor."""
+        return [cell for cell in self.judged if cell.record["look"]]
 
     @property
     def by_hand(self) -> list[Student]:
         """Whose answers are to be marked by hand."""
-        return [student for student, cell in self.pairs if cell.waits]
+        return [cell.student for cell in self.cells if cell.waits]
 
     @property
     def mistakes(self) -> list[Group]:
         """The known mistakes that were made, the commonest first, each with its shortest wording."""
-        made: dict[str, tuple[dict, list[Pair]]] = {}
-        for pair in self.judged:
-            for mistake in pair[1].record["mistakes"]:
-                made.setdefault(mistake["slug"], (mistake, []))[1].append(pair)
-        groups = [Group(self.name, _students(pairs), _typical(pairs), **mistake) for mistake, pairs in made.values()]
+        made: dict[str, tuple[dict, list[GradedCell]]] = {}
+        for cell in self.judged:
+            for mistake in cell.record["mistakes"]:
+                made.setdefault(mistake["slug"], (mistake, []))[1].append(cell)
+        groups = [Group(self.name, _students(cells), _typical(cells), **mistake) for mistake, cells in made.values()]
         return sorted(groups, key=lambda group: (-len(group.students), group.slug))
 
     @property
     def aspects(self) -> list[tuple[str, int, int]]:
         """(aspect, how many lost it, how many tried the exercise), the hardest first; only those that somebody lost."""
-        tried = [cell.record for _, cell in self.judged if cell.record["state"] not in NOT_BEGUN]
+        tried = [cell.record for cell in self.judged if cell.record["state"] not in NOT_BEGUN]
         lost = Counter(aspect["name"] for record in tried for aspect in record["aspects"] if not aspect["held"])
         return [(name, count, len(tried)) for name, count in lost.most_common()]
 
     @property
     def same_answers(self) -> list[Group]:
         """Wrong answers that two or more share, to three digits; those without a name first, then the commonest."""
-        wrong = [pair for pair in self.judged if pair[1].record["state"] in (WRONG, NOT_ALLOWED)]
+        wrong = [cell for cell in self.judged if cell.record["state"] in (WRONG, NOT_ALLOWED)]
         groups = []
         for digest, members in _grouped(wrong, lambda cell: cell.record["answer"]):
-            first = members[0][1]
+            first = members[0]
             titles = "; ".join(mistake["title"] for mistake in first.record["mistakes"])
-            texts = len({cell.record["shape"] or cell.code for _, cell in members})
+            texts = len({cell.record["shape"] or cell.code for cell in members})
             groups.append(Group(self.name, _students(members), first.code, digest[:HANDLE], titles, texts=texts))
         return sorted(groups, key=lambda group: (bool(group.title), -len(group.students), group.slug))
 
@@ -154,21 +152,19 @@ class ExerciseSummary:
         if self.fixes_bug:
             return []
         states = (RIGHT, WRONG, NOT_ALLOWED)
-        long = [p for p in self.judged if p[1].record["state"] in states and p[1].record["size"] >= LONG_CODE]
-        long.sort(key=lambda pair: -pair[1].record["size"])
+        long = [c for c in self.judged if c.record["state"] in states and c.record["size"] >= LONG_CODE]
+        long.sort(key=lambda cell: -cell.record["size"])
         groups = _grouped(long, lambda c: c.record["shape"] and (c.record["shape"], c.record["state"] == RIGHT))
-        return [Group(self.name, _students(members), members[0][1].code, right=right) for (_, right), members in groups]
+        return [Group(self.name, _students(members), members[0].code, right=right) for (_, right), members in groups]
 
 
 def summarize(lesson: Lesson, students: Sequence[StudentResult]) -> list[ExerciseSummary]:
     """What these results show of each exercise. There is at least one result."""
-    cells = [(result.student, cell) for result in students for cell in result.cells]
-    return [
-        ExerciseSummary(
-            name, [pair for pair in cells if pair[1].name == name], name in lesson and lesson[name].fixes_bug
-        )
-        for name in names(lesson, students)
-    ]
+    cells: dict[str, list[GradedCell]] = defaultdict(list)
+    for cell in (cell for result in students for cell in result.cells):
+        cells[cell.name].append(cell)
+    in_order = names(lesson, students)
+    return [ExerciseSummary(name, cells[name], name in lesson and lesson[name].fixes_bug) for name in in_order]
 
 
 def names(lesson: Lesson, students: Iterable[StudentResult]) -> list[str]:
@@ -204,19 +200,19 @@ def state_of(cell: GradedCell) -> str:
     return PARTLY if cell.score > 0 else WRONG
 
 
-def _grouped(pairs: Iterable[Pair], key: Callable[[GradedCell], Hashable]) -> list[tuple]:
-    """(key, pairs) of every key that two or more cells have; an empty one does not count."""
+def _grouped(cells: Iterable[GradedCell], key: Callable[[GradedCell], Hashable]) -> list[tuple]:
+    """(key, cells) of every key that two or more cells have; an empty one does not count."""
     groups = defaultdict(list)
-    for pair in pairs:
-        groups[key(pair[1])].append(pair)
+    for cell in cells:
+        groups[key(cell)].append(cell)
     return [(value, members) for value, members in groups.items() if value and len(members) > 1]
 
 
-def _typical(pairs: Sequence[Pair]) -> str:
+def _typical(cells: Sequence[GradedCell]) -> str:
     """What most of these answers have written, the shortest text of it."""
-    shapes = Counter(cell.record["shape"] for _, cell in pairs)
+    shapes = Counter(cell.record["shape"] for cell in cells)
     commonest = max(shapes, key=lambda shape: shapes[shape])
-    texts = (excerpt(cell.code) for _, cell in pairs if cell.record["shape"] == commonest)
+    texts = (excerpt(cell.code) for cell in cells if cell.record["shape"] == commonest)
     return min(texts, key=lambda text: (len(text), text))
 
 
@@ -230,8 +226,8 @@ def pairs_with_same_code(exercises: Iterable[ExerciseSummary]) -> list[tuple[str
     return sorted(((*pair, names) for pair, names in shared.items()), key=lambda row: (-len(row[2]), row[:2]))
 
 
-def _students(pairs: Iterable[Pair]) -> tuple[Student, ...]:
-    return tuple(student for student, _ in pairs)
+def _students(cells: Iterable[GradedCell]) -> tuple[Student, ...]:
+    return tuple(cell.student for cell in cells)
 
 
 def histogram(marks: Sequence[float], out_of: float) -> list[Bar]:

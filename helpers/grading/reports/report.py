@@ -100,7 +100,7 @@ def report_page(
         with_mistakes=len({student for each in exercises for mistake in each.mistakes for student in mistake.students}),
         predictions=predicted,
         expected=[each for each in often_wrong(predicted) if each.share >= 0.5],
-        waiting=[pair for each in exercises for pair in each.reviews if pair[1].record["decision"] == NEEDS_REVIEW],
+        waiting=[cell for each in exercises for cell in each.reviews if cell.record["decision"] == NEEDS_REVIEW],
         by_hand=[exercise for exercise in exercises if exercise.by_hand],
         unreadable=[result for result in students if not result.ran],
         flagged=[result for result in students if result.entry.flags and result.ran],
@@ -113,7 +113,7 @@ def report_page(
         ranked=sorted(students, key=lambda result: (-result.score, result.student.shown)),
         isolations="; ".join(f"{kind} ({count})" for kind, count in sorted(isolations.items())),
         max_mistakes=MAX_MISTAKES,
-        accept=lambda who, cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{who.id} {cell.name}')}",
+        accept=lambda cell: f"make accept LESSON={lesson.name} ARGS={quote(f'{cell.student.id} {cell.name}')}",
     )
 
 

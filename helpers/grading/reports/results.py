@@ -27,6 +27,7 @@ NOT_RECORDED = (
 class GradedCell:
     """One graded cell of one student."""
 
+    student: Student
     name: str
     """The exercise's, or the cell's own."""
     score: float
@@ -87,16 +88,16 @@ def _result(submission: SubmittedAssignment, lesson: Lesson, entry: JournalEntry
     grades = {grade.name: grade for notebook in notebooks for grade in notebook.grades}
     comments = {c.name: c.comment for notebook in notebooks for c in notebook.comments if c.comment}
     order = [name for name in entry.texts if name in grades] or list(grades)
-    records = {record["exercise"]: record for record in entry.verdicts}
     penalty = submission.late_submission_penalty or 0.0
     name = " ".join(filter(None, (student.first_name, student.last_name)))
     number = entry.number or student.lms_user_id or ""
+    author = Student(student.id, name, student.email or "", number, entry.platform)
     return StudentResult(
-        student=Student(student.id, name, student.email or "", number, entry.platform),
+        student=author,
         score=round(max(0.0, submission.score - penalty), 6),
         out_of=submission.max_score,
         penalty=penalty,
-        cells=tuple(_graded_cell(name, grades[name], entry.texts, comments, records) for name in order),
+        cells=tuple(_graded_cell(author, name, grades[name], entry, comments) for name in order),
         entry=entry if entry.texts else replace(entry, flags=[*entry.flags, NOT_RECORDED]),
         late=submission.total_seconds_late,
         handed_in=_utc(submission.timestamp),
@@ -109,19 +110,20 @@ def _utc(time: datetime | None) -> datetime | None:
 
 
 def _graded_cell(
-    key: str, grade: Grade, texts: Mapping[str, str], comments: Mapping[str, str], records: Mapping[str, dict]
+    student: Student, key: str, grade: Grade, entry: JournalEntry, comments: Mapping[str, str]
 ) -> GradedCell:
     name = key.removeprefix(CHECK)
-    record = records.get(name, {}) if key == check_id(name) else {}
-    own = "" if record else texts.get(key, "")  # a cell marked by hand is its own solution cell
+    record = next((each for each in entry.verdicts if check_id(each["exercise"]) == key), {})
+    own = "" if record else entry.texts.get(key, "")  # a cell marked by hand is its own solution cell
     comment = comments.get(name) or comments.get(key, "")
     return GradedCell(
+        student=student,
         name=name,
         score=grade.score or 0.0,
         out_of=grade.max_score,
         by_hand=grade.manual_score is not None or bool(grade.extra_credit),
         waits=bool(grade.needs_manual_grade and grade.manual_score is None),
         record=record,
-        code=texts.get(name, own),
+        code=entry.texts.get(name, own),
         comment="" if comment == "No response." else comment,
     )
