@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from helpers.grading.reports.results import StudentResult
+from helpers.grading.reports.results import GradedCell, StudentResult
 
 SMALLEST_CLASS = 20  # with fewer, a correlation's standard error is above 0.2
 
@@ -30,25 +31,20 @@ def item_statistics(lessons: Mapping[str, Sequence[StudentResult]]) -> list[Item
     Files that could not be read do not count. Discrimination is the corrected item-total correlation: of each
     exercise's share of points with the share of all other points that the same student reached.
     """
-    scores: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    cells: dict[tuple[str, str], list[GradedCell]] = defaultdict(list)
+    reached: dict[str, float] = defaultdict(float)
+    possible: dict[str, float] = defaultdict(float)
     for lesson, students in lessons.items():
-        for result in students:
-            for cell in result.cells if result.ran else ():
-                if cell.out_of:
-                    scores.setdefault((lesson, cell.name), {})[result.student.id] = (cell.score, cell.out_of)
-    reached: dict[str, float] = {}
-    possible: dict[str, float] = {}
-    for marks in scores.values():
-        for student, (score, out_of) in marks.items():
-            reached[student] = reached.get(student, 0.0) + score
-            possible[student] = possible.get(student, 0.0) + out_of
+        for cell in (cell for result in students if result.ran for cell in result.cells if cell.out_of):
+            cells[lesson, cell.name].append(cell)
+            reached[cell.student.id] += cell.score
+            possible[cell.student.id] += cell.out_of
     items = []
-    for (lesson, exercise), marks in scores.items():
-        shares = [score / out_of for score, out_of in marks.values()]
-        rest = [
-            (reached[student] - score) / (possible[student] - out_of) if possible[student] > out_of else 0.0
-            for student, (score, out_of) in marks.items()
-        ]
+    for (lesson, exercise), marks in cells.items():
+        shares, rest = [cell.score / cell.out_of for cell in marks], []
+        for cell in marks:
+            others = possible[cell.student.id] - cell.out_of
+            rest.append((reached[cell.student.id] - cell.score) / others if others > 0 else 0.0)
         items.append(ItemStatistics(lesson, exercise, len(shares), statistics.mean(shares), _correlation(shares, rest)))
     return items
 
