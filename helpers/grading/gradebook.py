@@ -42,7 +42,6 @@ class CellScore:
 
     automatic: float | None
     by_hand: float | None = None
-    """Points given by hand, None where none were."""
 
     @property
     def counts(self) -> float:

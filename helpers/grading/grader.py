@@ -56,7 +56,6 @@ class GradedSubmission:
     """The judged notebook's."""
     entry: JournalEntry = field(default_factory=lambda: JournalEntry(""))
     runs: Mapping[str, ExerciseRun] = field(default_factory=dict)
-    """By exercise."""
     problem: str = ""
     """Why the machinery, and not the submission, failed; then there is nothing to write."""
 

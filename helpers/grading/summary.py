@@ -55,13 +55,11 @@ class Summary:
     """(student, why) of those that could not be graded and keep the marks they had."""
     flags: list[str] = field(default_factory=list)
     regraded: list[RegradedStudent] = field(default_factory=list)
-    """Those who had marks before."""
     seconds: float = 0.0
     stopped: bool = False
     halted: str = ""
     """Why the batch ended by itself, "" where it did not."""
     dry_run: bool = False
-    """Nothing was written."""
 
     @property
     def entries(self) -> list[JournalEntry]:

@@ -40,7 +40,6 @@ class GradedCell:
     record: dict = field(default_factory=dict)
     """See `records.record`, {} where there is no verdict."""
     code: str = ""
-    """The student's."""
     comment: str = ""
     """Written by hand, in the formgrader."""
 

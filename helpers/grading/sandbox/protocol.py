@@ -36,7 +36,6 @@ class Reply:
     state: str
     """One of the words above."""
     message: dict = field(default_factory=dict)
-    """What was sent."""
     second: dict = field(default_factory=dict)
     """What the same answer gave with the inputs of another seed."""
     why: str = ""
@@ -52,7 +51,6 @@ class End:
     failed: str = ""
     """The sandbox's own error."""
     processor_seconds: float = 0.0
-    """What they used, all together."""
 
 
 class Conversation:

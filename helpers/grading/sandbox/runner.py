@@ -55,7 +55,6 @@ class ExecutionResult:
     """What came of a submission."""
 
     runs: Mapping[str, ExerciseRun]
-    """By exercise."""
     read: SubmissionScan
     """What its text shows."""
     flags: tuple[str, ...] = ()

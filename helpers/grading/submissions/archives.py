@@ -76,7 +76,6 @@ class LeftOut:
     """A file that was left out."""
 
     owner: FileOwner | None
-    """None if unknown."""
     path: str
     problem: str
     """Completes a sentence that begins with the path."""

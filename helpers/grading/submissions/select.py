@@ -40,7 +40,6 @@ class Submission:
     timestamp: str = ""
     """When it was handed in, as nbgrader reads it (UTC), "" if unknown."""
     flags: tuple[str, ...] = ()
-    """What to know about it."""
     weights: bytes | None = field(default=None, repr=False, compare=False)
     """Of a lesson with an open task, the file of weights that counts; None where there is none that can be read."""
     no_weights: str = ""
@@ -81,7 +80,6 @@ class _Candidate:
     notebook: FlaggedNotebook | None = None
     """What it holds; None where it is unreadable, or another file of its owner's counts."""
     problem: UnreadableFile | None = None
-    """Why it is unreadable."""
 
 
 class _Selection:

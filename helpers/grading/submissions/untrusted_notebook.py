@@ -47,7 +47,6 @@ class FlaggedNotebook:
 
     notebook: NotebookNode
     flags: list[str] = field(default_factory=list)
-    """What was wrong with it, in words."""
 
 
 @dataclass
