@@ -21,7 +21,6 @@ from helpers.grading.gradebook import GradebookSession
 from helpers.grading.judging import ACCEPTED, REFUSED
 from helpers.grading.reports.export import write_exports
 from helpers.grading.reports.feedback import write_feedback
-from helpers.grading.reports.leaderboard import write_leaderboard
 from helpers.grading.reports.report import write_course_report, write_report
 from helpers.grading.sandbox.cluster import cluster
 from helpers.grading.sandbox.fork_server import ForkServer
@@ -60,8 +59,7 @@ def run(root: Path, arguments: argparse.Namespace, server: ForkServer | None) ->
             write_course_report(root)
         case "report":
             settle_lateness(root, lesson)
-            write_report(root, lesson)
-            write_leaderboard(root, lesson, arguments.names)
+            write_report(root, lesson, arguments.names)
         case "export":
             settle_lateness(root, lesson)
             write_exports(root, lesson)

@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from helpers.course import write_whole
-from helpers.exercises import load_lesson
+from helpers.exercises import Lesson
 from helpers.grading.exam import HIDDEN_TEXT, load_exam_key
 from helpers.grading.reports.pages import page
-from helpers.grading.reports.results import StudentResult, results
+from helpers.grading.reports.results import StudentResult
 
 COLOURS = "amber azure coral golden green grey indigo ivory lilac olive pearl red rust silver teal white".split()
 BIRDS = "crane crow dove eagle finch gull hawk heron jay kite lark owl raven robin stork swift".split()
 
 
-def write_leaderboard(root: Path, lesson: str, names: bool) -> None:
-    """Write report/LESSON/leaderboard.html, where the lesson has an open task. names: no pseudonyms."""
-    if not load_lesson(lesson).open_task:
-        return
-    exercises, students = results(root, lesson)
-    key = load_exam_key(lesson, root)
+def write_leaderboard(root: Path, lesson: Lesson, students: Sequence[StudentResult], names: bool) -> None:
+    """Write report/LESSON/leaderboard.html, for a lesson with an open task. names: no pseudonyms."""
+    key = load_exam_key(lesson.name, root)
     called = {each.student.id: each.student.shown for each in students} if names else pseudonyms(students, key.secret)
-    path = root / "report" / lesson / "leaderboard.html"
-    title = f"{exercises.number} · {exercises.title}"
-    landmarks = key.texts[HIDDEN_TEXT].landmarks
-    rows = ranked([(called[who], bits) for who, bits in scored(students)], landmarks)
-    write_whole(path, page("leaderboard.html.j2", title=title, rows=rows))
+    cells = [cell for each in students for cell in each.cells if cell.record.get("score") is not None]
+    rows = ranked([(called[cell.student.id], cell.record["score"]) for cell in cells], key.texts[HIDDEN_TEXT].landmarks)
+    path = root / "report" / lesson.name / "leaderboard.html"
+    write_whole(path, page("leaderboard.html.j2", title=f"{lesson.number} · {lesson.title}", rows=rows))
     print(f"Wrote {path.relative_to(root)}, with {'names' if names else 'pseudonyms'}")
-
-
-def scored(students: Sequence[StudentResult]) -> Iterator[tuple[str, float]]:
-    """The id and the bits per byte of each student whose open task has a score."""
-    for each in students:
-        found = [cell.record["score"] for cell in each.cells if cell.record.get("score") is not None]
-        if found:
-            yield each.student.id, found[0]
 
 
 def ranked(rows: list[tuple[str, float]], landmarks: Mapping[str, float]) -> list[tuple[str, float, bool]]:

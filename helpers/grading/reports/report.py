@@ -20,6 +20,7 @@ from helpers.grading.reports.attempts import attempts, read_logs
 from helpers.grading.reports.class_summary import commonest, mistakes_of, summarize
 from helpers.grading.reports.feedback import Comments, read_comments
 from helpers.grading.reports.item_statistics import SMALLEST_CLASS, item_statistics
+from helpers.grading.reports.leaderboard import write_leaderboard
 from helpers.grading.reports.learned import graded_lessons, learned_table, most_missed, secret_of, steps_of
 from helpers.grading.reports.pages import page
 from helpers.grading.reports.predictions import FEW, often_wrong, predictions
@@ -29,8 +30,11 @@ from helpers.grading.submissions.roster import Student, missing_students, roster
 MAX_MISTAKES = 5  # with their code, at the head of the page and on the slide
 
 
-def write_report(root: Path, lesson: str) -> None:
-    """Write report/LESSON/index.html and two tables. Raises GradingError when nothing was graded yet."""
+def write_report(root: Path, lesson: str, names: bool = False) -> None:
+    """Write report/LESSON/index.html, two tables, and the leaderboard of an open task, with or without names.
+
+    Raises GradingError when nothing was graded yet.
+    """
     exercises, students = results(root, lesson, bar=True)
     if not students:
         raise GradingError(f"Nothing to report: no submission of {lesson} is graded. make grade LESSON={lesson}")
@@ -43,6 +47,8 @@ def write_report(root: Path, lesson: str) -> None:
     write_whole(folder / "mistakes.csv", mistakes_table(exercises, students))
     print(predictions_text(exercises, students), end="")
     print(f"Wrote {folder.relative_to(root)}/index.html, and beside it slide.html, marks.csv and mistakes.csv")
+    if exercises.open_task:
+        write_leaderboard(root, exercises, students, names)
 
 
 def write_course_report(root: Path) -> None:
