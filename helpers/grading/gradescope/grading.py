@@ -35,8 +35,8 @@ def grade(course: Path, lesson: str, autograder: Path, visibility: str) -> dict:
     submission, is at fault: then there are no results, and Gradescope shows the instructor that there are none.
     """
     begun = time.monotonic()
-    about = _metadata(autograder / "submission_metadata.json")
-    student = "-".join(str(user.get("id")) for user in about.get("users", ())) or "nobody"
+    about = json.loads((autograder / "submission_metadata.json").read_bytes())
+    student = "-".join(str(user["id"]) for user in about["users"])
     submission = submission_in(autograder / "submission", student, lesson, course)
     with Runner(lesson, isolation=isolation(), limits=limits()) as runner:
         grader = Grader.of(course, lesson, runner)
@@ -104,10 +104,3 @@ def write_results(autograder: Path, found: dict) -> None:
     """Write results.json whole, or not at all."""
     with written_whole(autograder / "results" / "results.json") as unfinished:
         unfinished.write_text(json.dumps(found, indent=1, allow_nan=False), encoding="utf-8")
-
-
-def _metadata(path: Path) -> dict:
-    with suppress(OSError, ValueError):
-        found = json.loads(path.read_bytes())
-        return found if isinstance(found, dict) else {}
-    return {}
