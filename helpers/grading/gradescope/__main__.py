@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from helpers.checking.judge.keys import BadKey
-from helpers.course import ROOT
+from helpers.course import ROOT, write_whole
 from helpers.grading.errors import GradingError
 from helpers.grading.gradescope import grading
 from helpers.grading.sandbox import another_user
@@ -39,7 +39,7 @@ def main() -> int:
         else:
             another_user.close_new_places()
             found = grading.grade(ROOT, settings["lesson"], AUTOGRADER, settings["visibility"])
-            grading.write_results(AUTOGRADER, found)
+            write_whole(AUTOGRADER / "results" / "results.json", json.dumps(found, indent=1, allow_nan=False))
             print(found["output"], f"Answers ran by: {found['extra_data']['isolation']}.", sep="\n")
     except (BadKey, GradingError, NoSandbox) as problem:
         print(f"\n{problem}\n", file=sys.stderr)

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from helpers.course import LIMITS, Limits, written_whole
+from helpers.course import LIMITS, Limits
 from helpers.grading import canary
 from helpers.grading.errors import GradingError
 from helpers.grading.exam import REFERENCE
@@ -98,9 +98,3 @@ def container_memory() -> int:
 def shortage() -> str:
     have, need = container_memory(), RESERVED + LEAST
     return TOO_LITTLE.format(have=have >> 20, need=need >> 20) if 0 < have < need else ""
-
-
-def write_results(autograder: Path, found: dict) -> None:
-    """Write results.json whole, or not at all."""
-    with written_whole(autograder / "results" / "results.json") as unfinished:
-        unfinished.write_text(json.dumps(found, indent=1, allow_nan=False), encoding="utf-8")
