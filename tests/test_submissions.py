@@ -273,13 +273,14 @@ def test_what_is_handed_in_of_another_lesson_makes_no_entry_in_this_one(tmp_path
     assert list(by_student(tmp_path)) == ["doe_11"]
 
 
-def test_of_two_members_of_one_name_the_last_counts_and_is_flagged(tmp_path):
+def test_of_two_members_of_one_name_the_last_counts_and_the_flag_tells_them_apart(tmp_path):
     first, second = member(f"a/{FIRST}.ipynb", (2026, 3, 2, 9, 0, 0)), member(f"a//{FIRST}.ipynb")
     put(tmp_path, "class.zip", zipped(("doe_11_222_x.zip", zipped((first, SOLVED), "b/x.txt", (second, PLAIN)))))
     (submission,) = by_student(tmp_path).values()
     assert submission.file.read() == PLAIN
     (flag,) = submission.flags
-    assert "is in the zip 2 times: the last counts" in flag
+    counts = f"number 3 ({len(PLAIN):,} bytes, dated 2026-03-02 10:00) counts"
+    assert f"is in the zip 2 times: {counts}, not number 1 ({len(SOLVED):,} bytes, dated 2026-03-02 09:00)" in flag
 
 
 def test_a_zip_is_parsed_once_however_much_it_lists(tmp_path, monkeypatch):

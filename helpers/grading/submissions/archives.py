@@ -97,8 +97,8 @@ class ArchiveEntry:
     modified: float = 0.0
     megabytes: float = 0.0
     """How much is read for it, at most."""
-    copies: int = 1
-    """How many members of its zip have its name, of which it is the last."""
+    instead: str = ""
+    """Says of which others of its name it takes the place, "" where of none."""
 
 
 class FileScanner:
@@ -171,8 +171,8 @@ class FileScanner:
             if self._within(file, "notebooks", 1, MOST_NOTEBOOKS) and self._within(
                 file, "MB", entry.megabytes, MOST_MB
             ):
-                if entry.copies > 1:
-                    self._leave_out(file.owner, str(file), f"is in the zip {entry.copies:,} times: the last counts")
+                if entry.instead:
+                    self._leave_out(file.owner, str(file), entry.instead)
                 yield file
         elif _is_zip(file.name) and zips == DEEPEST_ZIP:
             self._leave_out(file.owner, str(file), "is a zip in a zip in a zip and was left out")
@@ -304,7 +304,18 @@ def _last_of_each(entries: list[ArchiveEntry], members: list[zipfile.ZipInfo]) -
     for place, entry in enumerate(entries):
         places[entry.names or place].append(place)
     kept = {members[same[-1]].header_offset: same for same in places.values()}
-    return [replace(entries[same[-1]], copies=len(same)) for same in kept.values()]
+    return [replace(entries[same[-1]], instead=_told_apart(same, members)) for same in kept.values()]
+
+
+def _told_apart(same: list[int], members: list[zipfile.ZipInfo]) -> str:
+    def told(place: int) -> str:
+        date = "{}-{:02}-{:02} {:02}:{:02}".format(*members[place].date_time)
+        return f"number {place + 1} ({members[place].file_size:,} bytes, dated {date})"
+
+    if len(same) == 1:
+        return ""
+    more = " or another" if len(same) > 2 else ""
+    return f"is in the zip {len(same):,} times: {told(same[-1])} counts, not {told(same[0])}{more}"
 
 
 def _read_member(open_zip: Callable[[], zipfile.ZipFile], member: zipfile.ZipInfo) -> bytes:
