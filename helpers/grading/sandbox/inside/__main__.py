@@ -81,6 +81,8 @@ def prepare(about: dict) -> str:
     linux.filter_of((*linux.REFUSED.values(), *linux.STARTING.values()))  # which is remembered
     gc.freeze()  # a collection in a fork would touch, and so copy, all that it shares with its parent
     gc.enable()
+    with contextlib.suppress(OSError, AttributeError):
+        linux.use_large_pages()
     return missing
 
 

@@ -17,6 +17,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 1, 4, 22, 24, 36
 PR_SET_NO_NEW_PRIVS = 38
+MADV_COLLAPSE, LARGE_PAGE = 25, 1 << 21  # since Linux 6.1
 
 
 @functools.cache
@@ -43,6 +44,17 @@ def prctl(option: int, value: int) -> None:
     """Nothing happens on other systems than Linux."""
     if sys.platform == "linux":
         _ask(_libc().prctl(option, value, 0, 0, 0), "prctl")
+
+
+def use_large_pages() -> None:
+    """Move this process's memory to large pages where the kernel can: a fork then copies one entry for 512."""
+    with open("/proc/self/maps") as file:
+        areas = [line.split() for line in file]
+    for span, rights, _, _, file_number, *name in areas:
+        if rights.startswith("rw") and file_number == "0" and name in ([], ["[heap]"]):
+            first, last = (int(address, 16) // LARGE_PAGE for address in span.split("-"))
+            for page in range(first + 1, last):
+                _libc().madvise(ctypes.c_void_p(page * LARGE_PAGE), ctypes.c_size_t(LARGE_PAGE), MADV_COLLAPSE)
 
 
 def drop_capabilities() -> None:
