@@ -57,6 +57,7 @@ PICTURES = {
     "heat": lambda: plots.heat(numbers(9, 9), WORDS, bar=True),
     "bars": lambda: plots.bars({f"{k} times": (k * numbers(7)).softmax(0) for k in range(4)}, WORDS[:7], mark=[2]),
     "surprise": lambda: plots.surprise("One line, and\nanother: naïve $x$ text. " * 4, 11 * numbers(156).abs() / 3),
+    "surprise by model": lambda: plots.surprise_by_model("One line", {"a": numbers(8).abs(), "b": numbers(8).abs()}),
     "large heat": lambda: plots.heat(numbers(32, 32)),
     "masked": lambda: plots.heat(numbers(6, 6).masked_fill(torch.ones(6, 6).triu(1).bool(), -float("inf"))),
     "pair": lambda: plots.heat_pair(numbers(9, 9), numbers(9, 9).softmax(-1), WORDS, titles=("raw", "softmax")),

@@ -11,7 +11,7 @@ the axes first (`figure, ax = plt.subplots()`) and pass them in.
 from . import diagrams
 from .alignment import alignment
 from .bars import bars
-from .coloured_text import surprise, token_rows
+from .coloured_text import surprise, surprise_by_model, token_rows
 from .curves import curves, loss_curve
 from .heads import fold, head_grid
 from .hidden import hidden_words

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from .style import CENTRED, SIGNED, WEIGHTS, WIDTH, Numbers, as_array, lightness
@@ -18,7 +20,7 @@ TINTS = ["#d8eaf6", "#fbe8c4", "#d3efe5", "#f4e0eb"]  # of neighbouring tokens; 
 
 
 def surprise(
-    text: str,
+    text: str | bytes,
     bits: Numbers,
     across: int = 56,
     darkest: float = DARKEST,
@@ -34,7 +36,7 @@ def surprise(
     darkest bits of the darkest colour; more is drawn like it.
     label   what stands below the scale of colours; title, what stands above the passage.
     """
-    characters = text.decode("latin-1") if isinstance(text, bytes) else text
+    characters = _characters(text)
     values = as_array(bits)
     if values.shape != (len(characters),):
         raise ValueError(f"{len(characters)} characters, and bits of shape {values.shape}")
@@ -42,17 +44,50 @@ def surprise(
     figure, ax = plt.subplots(figsize=(WIDTH, 0.24 * down + 0.75), layout="constrained")
     signed = bool((values < 0).any())
     paint = ScalarMappable(Normalize(-darkest if signed else 0, darkest), SIGNED if signed else WEIGHTS)
-    colours = paint.to_rgba(values)
-    ink = np.where(lightness(colours) < 55, IN_CELLS["white"], IN_CELLS["black"])
-    for place, character in enumerate(characters):
-        i, j = divmod(place, across)
-        ax.add_patch(Rectangle((j, i), 1, 1, facecolor=colours[place], linewidth=0))
-        look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": ink[place], "parse_math": False, **CENTRED}
-        ax.text(j + 0.5, i + 0.54, _drawn(character), **look)
+    for i in range(down):
+        line = slice(i * across, (i + 1) * across)
+        _line(ax, i, characters[line], paint.to_rgba(values[line]))
     ax.set(xlim=(0, across), ylim=(down, 0))
     ax.set_axis_off()
     if title:
         ax.set_title(title)
+    _scale(figure, ax, paint, label)
+
+
+def surprise_by_model(text: str | bytes, bits: Mapping[str, Numbers], darkest: float = DARKEST) -> None:
+    """The same line of text once for each model; the darker a cell, the less the model expected the character.
+
+    text    characters, or bytes, drawn as in `surprise`.
+    bits    from a model's name to the bits that each character cost it. Their mean is written behind the name.
+    darkest bits of the darkest colour; more is drawn like it.
+    """
+    characters, values = _characters(text), {name: as_array(row) for name, row in bits.items()}
+    for name, row in values.items():
+        if row.shape != (len(characters),):
+            raise ValueError(f"{len(characters)} characters, and for {name} bits of shape {row.shape}")
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * len(values) + 0.6), layout="constrained")
+    paint = ScalarMappable(Normalize(0, darkest), WEIGHTS)
+    for i, (name, row) in enumerate(values.items()):
+        ax.text(0, 2 * i + 0.85, f"{name} ({row.mean():.2f})", fontsize=9, va="bottom")
+        _line(ax, 2 * i + 1, characters, paint.to_rgba(row))
+    ax.set(xlim=(0, len(characters)), ylim=(2 * len(values), 0))
+    ax.set_axis_off()
+    _scale(figure, ax, paint, "bits that the character cost")
+
+
+def _characters(text: str | bytes) -> str:
+    return text.decode("latin-1") if isinstance(text, bytes) else text
+
+
+def _line(ax: Axes, top: float, characters: str, colours: np.ndarray) -> None:
+    ink = np.where(lightness(colours) < 55, IN_CELLS["white"], IN_CELLS["black"])
+    for j, character in enumerate(characters):
+        ax.add_patch(Rectangle((j, top), 1, 1, facecolor=colours[j], linewidth=0))
+        look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": ink[j], "parse_math": False, **CENTRED}
+        ax.text(j + 0.5, top + 0.54, _drawn(character), **look)
+
+
+def _scale(figure: Figure, ax: Axes, paint: ScalarMappable, label: str) -> None:
     bar = figure.colorbar(paint, ax=ax, orientation="horizontal", aspect=50, pad=0.02, shrink=0.7)
     bar.set_label(label, fontsize=9)
     bar.outline.set_visible(False)

@@ -14,10 +14,9 @@
 # to each of the 256 bytes that may come next. Its score is the mean of −log₂ p, where p is the probability of the
 # byte that came: [bits per byte](../../site/glossary.md#bits-per-byte). Fewer are better.
 #
-# A coder needs about −log₂ p bits for a byte of probability p, so the score says how far the model could compress the
-# text. Hence the opponent: xz, a program that compresses files. Like your model, it reads the training text first.
-# Does one megabyte get ahead of xz? Four models go on a scoreboard: byte frequencies, n-grams, a transformer and a
-# cache. You mix the last three, then build your own.
+# A coder spends about −log₂ p bits on a byte of probability p, so the score is also how far the model could compress
+# the text. Hence the opponent: the compressor xz, which reads the training text first, as your model does. **Is one
+# megabyte ahead of xz?** You try a table of n-grams, a transformer and a cache, mix the three, and build your own.
 #
 # | | |
 # |---|---|
@@ -31,7 +30,6 @@
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
-import textwrap
 
 import matplotlib.pyplot as plt
 import torch
@@ -92,7 +90,7 @@ show("order 0")
 
 # %% [markdown]
 # The last line is the one to beat: xz(training part + home) − xz(training part), in bits, divided by home's bytes. xz
-# looks back on everything before; the models see the same 256-byte contexts, one every 32 bytes.
+# looks back on everything before; a model sees 256 bytes.
 #
 # ## Counts of longer sequences halve the bits
 #
@@ -112,6 +110,30 @@ table = count_ngrams(text.train, capacity=150_000)
 said_by_table = table_log_probabilities(table, contexts)
 enter("table of n-grams", said_by_table, table)
 show("table of n-grams")
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "One passage of the manual twice: no encoding declaration is given in the source file, semicolon. Each byte's cell is the darker the more bits it cost. In the row of order 0 every letter is of a middle shade. In the row of the table most cells are white, and the first letters of words are dark."}}
+begin = max(text.home.find(b"no encoding declaration is given"), 256)
+passage = text.home[begin : begin + 52]
+before = torch.tensor(list(text.home[begin - 256 : begin + 51])).unfold(0, 256, 1)
+
+def cost(log_p):
+    """The bits of each byte of the passage. log_p: (52, 256)."""
+    return -right(log_p, torch.tensor(list(passage))) / math.log(2)
+
+plots.surprise_by_model(passage, {
+    "order 0": cost(order_0[:52]),
+    "table of n-grams": cost(table_log_probabilities(table, before)),
+})
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** A passage from home, twice. The darker a byte's cell, the more bits it cost.
+#
+# </div>
+#
+# **The first letter of a word costs the table most:** 4.4 bits on average at home, a later letter less than half.
 
 # %% [markdown]
 # ## After 200 steps, a transformer is far behind the table
@@ -302,35 +324,24 @@ check.prediction("some_cache", some_cache)
 # is 0.8, so no byte costs more than log₂(1/0.8) = 0.32 bits above the table alone. Where the context repeats itself,
 # the mixture can save several:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three bar charts of the probabilities of the next byte after original num, for the four likeliest bytes. The table gives nearly everything to b, the cache nearly everything to e. The mixture gives about 0.8 to b and 0.2 to e. The bars of e, the byte that came, have another colour."}}
-both = mix(two, torch.tensor([0.8, 0.2]))
-place = torch.where(right(said_by_table).exp() < 0.01, right(both), -torch.inf).argmax()
-came = targets[place].item()
-context = bytes(contexts[place].tolist()).decode(errors="replace")
-print(textwrap.fill(context, 88), "→", chr(came), "\n")
-said = {"table": said_by_table, "cache": said_by_cache, "0.8 table + 0.2 cache": both}
-said = {name: log_p[place].exp() for name, log_p in said.items()}
-highest = torch.stack(list(said.values())).amax(dim=0)
-likely = sorted(highest.topk(4).indices.tolist())
-figure, axes = plt.subplots(1, 3, figsize=(6.4, 2.2), sharey=True, layout="compressed")
-for ax, (name, p) in zip(axes, said.items()):
-    ax.bar(range(4), p[likely], color=[plots.COLOURS[byte == came] for byte in likely])
-    ax.set_xticks(range(4), [repr(chr(byte))[1:-1] for byte in likely])
-    ax.set_xlabel(f"{name}\n{p[came].log2().abs():.1f} bits")
-axes[0].set_ylabel("probability")
-figure.suptitle("The cache lifts the byte that came to a fifth", fontsize=11)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "One passage of the manual three times: no encoding declaration is given in the source file, semicolon. Each byte's cell is the darker the more bits it cost. In the row of the table, beginnings of words are dark. In the row of the cache nearly everything is dark but encoding declaration, which is white. The row of the mixture looks like the table's, but encoding declaration is lighter."}}
+said = torch.stack([table_log_probabilities(table, before), cache_log_probabilities(before)])
+plots.surprise_by_model(passage, {
+    "table": cost(said[0]), "cache": cost(said[1]),
+    "0.8 table + 0.2 cache": cost(mix(said, torch.tensor([0.8, 0.2]))),
+})
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The four likeliest next bytes; orange is the one that came. Below: the bits that it costs.
+# **How to read it.** The passage from above. In brackets: the mean over it, in bits per byte.
 #
 # </div>
 #
-# The table is all but sure of *b*, as in *number*. The cache finds *numeric* twice in this context. The mixture still
-# expects *b* most, but *e* costs less than half of the table's bits. The bug's mean of logarithms lets one model veto
-# a byte, and its probabilities do not add up to 1.
+# The text has named an *encoding declaration* before. From its fourth letter on the cache pays next to nothing, and the
+# mixture half of what the table pays. Where the cache is helpless, the mixture pays little more than the table. The bug's mean of
+# logarithms lets one model veto a byte, and its probabilities do not add up to 1.
 #
 # ## The best weights can be computed
 #
@@ -438,63 +449,25 @@ for name, given in (("the training part", right(own, after)),
 check.prediction("seen_text", seen_text)
 
 # %% [markdown]
-# On the text that it was counted on, the table looks so good, and the cache somewhat worse, that EM gives the cache
-# hardly any weight. On the second half of home that mixture is worse than the one fitted on the first. So fit the
-# weights at home, and little else: each choice there fits home, too.
-#
-# ## What else could save bits?
-#
-# The mixture is still behind xz, and fills only half of the megabyte. Does it need a larger table or transformer?
-# `python -m helpers.training.your_own --text manual` trains a larger transformer (e = 128, h = 4, three blocks, 128
-# positions) in a few minutes, mixes it with a table and the cache, and fits the weights at home.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte over the size of a model in kilobytes. The curve of tables falls steeply at first and slowly from about 100 kB on, to a little below 2.3. A single point below the largest table, at about 2.1, is that table with the cache. Two more lie to the right: a larger transformer at the height of the largest table, and, at the limit of 1,000 kB, a mixture of table, cache and transformer, a little below 2. A dashed line below all of them marks xz after the training part."}}
-sizes = [2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000]
-tables = [count_ngrams(text.train, each) for each in sizes]
-by_size = [bits(table_log_probabilities(each, contexts)).item() for each in tables]
-kilobytes = [len(save(each)) / 1000 for each in tables]
-larger = len(save(to_int8(ByteTransformer().state_dict()))) / 1000
-recorded = results()["manual"]["lesson"]
-figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="compressed")
-ax.plot(kilobytes, by_size, marker="o", markersize=3, label="tables of n-grams")
-ax.plot(kilobytes[-1], bits(mix(two, torch.tensor([0.8, 0.2]))), "^",
-        label="the largest table and the cache")
-ax.plot(larger, recorded["a small transformer"], "s", label="a larger transformer")
-ax.plot(LARGEST / 1000, recorded["the course's best"], "D",
-        label="table, cache and that transformer, mixed")
-ax.axhline(xz, linestyle="--", color="gray", label="xz, training part read")
-ax.set(xlabel="size of the model, kB", ylabel="bits per byte at home", ylim=(1.5, None),
-       title="A mixture is better than the largest of its models")
-ax.legend()
-plt.show()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Each circle is a table with the n-grams that save the most bits in training. The square and the
-# diamond are the command's models, recorded, one run, on the scoreboard's contexts. Of the diamond's file the
-# transformer takes two thirds, a table the rest.
-#
-# </div>
-#
-# **From 100 kB on, a larger table gains less than the cache, which takes no byte.** The larger transformer is only as
-# good as the largest table. The mixture of all three is better than any of them. Here bytes are hardly scarce: the
-# file could hold the training part five times, uncompressed.
-#
-# So try a longer window or training (the command has options; on a short text it may overfit), or let the mixture's
-# weights depend on the context. On long texts bytes are scarce: more blocks leave less room for the table, unless a
-# weight takes fewer bits.
+# On its own text the table looks so good that EM gives the cache hardly any weight. On new text, the second half of
+# home, that mixture is worse than the one fitted on the first half. So fit the weights at home, and choose little
+# else there: each choice fits home, too.
 #
 # ## Your model
 #
-# The command also writes `weights.safetensors` into the folder where you run it: start with that. To write a file of
-# your own: `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`. All that is learned from a text
-# belongs in this file, not in your code. Train on any text except what is held back. Home is for the mixture's
-# weights only.
+# The mixture is still behind xz, and fills half of the megabyte. `python -m helpers.training.your_own --text manual`
+# fills the rest: in a few minutes it trains a larger transformer (e = 128, h = 4, three blocks, 128 positions), mixes
+# it with a table and the cache, fits the weights at home, and writes `weights.safetensors` into the folder where you
+# run it. Start with that. What is left to try: a longer window, a longer training, weights of the mixture that depend
+# on the context. The command has options for all three.
+#
+# To write a file of your own: `save_file(tensors, "weights.safetensors")`, from `safetensors.torch`. All that is
+# learned from a text belongs in this file, not in your code. Train on any text except what is held back. Home is for
+# the mixture's weights only.
 #
 # **Points.** You get one for each **landmark** that your model equals or beats. gzip and xz have read nothing here, and
-# are easy to beat. *A small transformer* is the figure's square, *the course's best* its diamond, both on the check's
-# 256 contexts at home, with 0.05 bits added.
+# are easy to beat. *A small transformer* is the command's, *the course's best* its mixture, both on the check's 256
+# contexts at home, with 0.05 bits added.
 #
 # <details><summary>What the exam asks for, and what it refuses</summary>
 #
@@ -604,19 +577,18 @@ for name, nats in (("your model", of_yours), ("the table, less your model", save
     print(f"{name:26} {nats.mean() / math.log(2):.2f} ± {error(nats):.2f} bits per byte")
 
 # %% [markdown]
-# At home xz is ahead of the course's model, by between one and two standard errors. The model's lead over the table is
-# clear: a difference on the same contexts has a smaller error.
+# At home xz is ahead of the course's model, by between one and two standard errors. The lead over the table is clear:
+# a difference on the same contexts has a smaller error.
 #
-# But the mixture's weights were fitted at home. On the parts held back nothing was: they decide. Here is one run of
-# the command for each of three texts: the manual, novels by Jane Austen (`austen`: four to learn from, one at home,
-# one held back), and the beginning of Wikipedia (`enwik8`). The two long ones took about a quarter of an hour on one
-# core. ± is one standard error.
+# But the mixture's weights were fitted at home. The parts held back decide. Here is one run of the command for each
+# of three texts: the manual, novels by Jane Austen (four to learn from, one at home, one held back), and the
+# beginning of Wikipedia (`enwik8`). The two long ones took about a quarter of an hour on one core; ± is one standard
+# error.
 
 # %%
 titles = {"manual": "Python's manual", "austen": "Austen's novels", "enwik8": "Wikipedia"}
 print("                                xz  table  transformer  all three mixed")
-runs = results() | {f"austen, {name}": results()["austen"][name]
-                    for name in ("longer", "gated")}
+runs = results() | {"Austen, gate": results()["austen"]["gated"]}
 for name, run in runs.items():
     told, best = run["held_back"], "the course's best"
     others = (told[each] for each in ("xz after the training part", "table",
@@ -630,13 +602,12 @@ for name, run in runs.items():
 # probably; on the manual we cannot tell.** There its lead is less than two standard errors, and at home xz was ahead.
 #
 # On the manual, where the transformer trained for 350 steps only, the table is as good, and mixing gains the most. On
-# the held-back novel the transformer does nearly all. One block more, a window of 256 bytes and a longer training
-# gained more there than mixing did (*longer*: one run, an hour and a half on one core, a smaller table).
+# the held-back novel the transformer does nearly all.
 #
-# The last row's mixture has weights that depend on the context: a small gate, fitted on the home part, reads how sure
-# each model is. It was scored on more contexts than the other rows, so do not compare it with them. On these contexts
-# the same models need 1.61 bits with the same weights everywhere, and 1.58 with the gate (one run, of an hour and ten
-# minutes on one core).
+# In the last row the mixture's weights depend on the context: a small **gate**, fitted on the home part, reads how
+# sure each model is. It was scored on more contexts than the other rows. On these contexts the same models need 1.61
+# bits with the same weights everywhere, and 1.58 with the gate (one run, of an hour and ten minutes on one core).
+# More training, and larger tables: [Measured further](../../site/further.md#lesson-22).
 #
 # ## What to remember
 #
