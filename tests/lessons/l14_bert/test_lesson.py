@@ -10,6 +10,7 @@ from lesson_harness import printed
 
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
+from helpers.data.toy.reviews import reviews
 from helpers.exercises import load_lesson
 from helpers.parts import bert
 from helpers.parts.bert import BertConfig
@@ -168,26 +169,27 @@ def test_the_published_model_finds_halves_of_paragraphs_better_than_common_words
 
 
 def test_merging_changes_nothing_and_the_update_does():
-    told = printed(SOURCE, "lora = adapted(")
+    told = printed(SOURCE, "lora, classifier =")
+    trained, whole = re.search(r"trained: ([\d,]+) numbers, classifier included; the model has ([\d,]+)", told).groups()
+    assert trained == "2,178" and int(whole.replace(",", "")) > 50 * 2_178
     update, merging = re.search(r"by LoRA: ([\d.]+); by merging: ([\de.-]+)", told).groups()
     assert float(update) > 0.5 and float(merging) < 1e-4
 
 
-def test_new_judging_words_are_found_after_hidden_words_in_each_way_and_from_random_weights_in_none():
-    random, hidden = printed(SOURCE, "lora = adapted(").split("random weights\n")[1].split("hidden words\n")
-    row = r"^ *([\w ,]+?) +([\d,]+) +(\d+)% to (\d+)% +(\d+)% to (\d+)%$"
-    tables = [
-        {way: list(map(int, (n.replace(",", ""), *rest))) for way, n, *rest in re.findall(row, part, re.M)}
-        for part in (random, hidden)
-    ]
-    for table in tables:
-        assert [(way, count) for way, (count, *_) in table.items()] == [
-            ("classifier alone", 130),
-            ("LoRA, rank 4", 2_178),
-            ("all weights", 116_738),
-        ]
-    assert max(most for _, _, most, *_ in tables[0].values()) < 25
-    assert min(least for _, least, *_ in tables[1].values()) > 60
+def test_the_first_figure_holds_what_the_trained_models_say_in_its_gap():
+    (drawn,) = (cell.source for cell in SOURCE.cells_as_written() if "guesses =" in cell.source)
+    figure = [[float(share) for share in row.split(", ")] for row in re.findall(r": \[([\d., ]+)\]", drawn)]
+    assert len(figure) == 2 and all(sum(row) == pytest.approx(1, abs=0.03) for row in figure)
+    told = printed(SOURCE, "frequencies of words").partition("in the gap of the first figure:\n")[2]
+    said = [[float(share) for share in re.findall(r"[a-z] ([\d.]+)", line)] for line in told.splitlines()[:2]]
+    assert said == [row[:5] for row in figure], "left only, next word; both ways, hidden words"
+    assert figure[1][2] > 0.5 > 4 * figure[0][2]
+
+
+def test_in_the_reviews_from_follows_far_and_hardly_any_other_word():
+    (texts, _), _ = reviews()
+    before = re.findall(r"(\w+) from\b", "\n".join(texts))
+    assert len(before) > 1_000 and before.count("far") > 0.99 * len(before)
 
 
 def test_each_of_three_trainings_teaches_judging_words_and_random_weights_do_not():
