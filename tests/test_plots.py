@@ -82,6 +82,9 @@ PICTURES = {
     ),
     "tree": lambda: plots.search_tree(TREE, "<start>"),
     "tokens": lambda: plots.token_rows({"bytes": list("a·$x$·line"), "words": ["a", "·$x$", "·line"]}),
+    "passes": lambda: plots.passes(
+        {"one by one": [([word], {"weights": 9, "cache": 1}) for word in WORDS], "two": [(WORDS, {"a": 3, "$b": 1})]}
+    ),
     "curves": lambda: plots.curves(
         {name: (range(1, 41), torch.arange(1, 41) ** (i / 7)) for i, name in enumerate("abcdefg")}, "x", "y", log="x"
     ),

@@ -18,6 +18,7 @@ from .hidden import hidden_words
 from .ladder_chart import ladder, runs
 from .mask_rows import mask_row
 from .number_grids import number_grids
+from .passes import passes
 from .paths import path_row
 from .points import convex_hull, hull_picture, label_points, plane
 from .search_tree import Candidate, search_tree, search_tree_of

@@ -7,7 +7,8 @@
 # %% [markdown]
 # # Measured further: Cheaper answers
 #
-# Four measurements beside [lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb): outliers that are moved into the weights, what
+# Five measurements beside [lesson 21](../21_cheaper_answers/21_cheaper_answers.ipynb): outliers that are moved into the weights, how
+# many weights stay out of 8 bits, what
 # prompt lookup saves at three temperatures, the speed of three drafts, and the acceptance rate as a measure of rounding.
 
 # %%
@@ -22,7 +23,15 @@ from helpers.data.datasets import gpt2_files
 from helpers.data.sources import is_held_out, stdlib_sources
 from helpers.parts import gpt2
 from helpers.parts.bpe import Tokenizer
-from helpers.parts.quantized import int8_linear, quantize, rounded, with_linear, with_matrices, with_outliers
+from helpers.parts.quantized import (
+    int8_linear,
+    mixed_linear,
+    quantize,
+    rounded,
+    with_linear,
+    with_matrices,
+    with_outliers,
+)
 from helpers.parts.speculative import FirstBlocks, Lookup, generate_with_lookup, speculative_generate
 
 torch.set_num_threads(1)
@@ -54,6 +63,35 @@ for factor in (100, 30, 10, 1):
     model = with_outliers(pocket, [7, 100], factor)
     loss, _ = held_out(with_linear(model, lambda x, w: int8_linear(x, *quantize(w, 8))))
     print(f"two features {factor:>3} times as large: int8 {loss:.3f} bits per byte")
+
+# %% [markdown]
+# ## Few weights have to stay out of 8 bits
+#
+# LLM.int8() multiplies features that reach a magnitude of 6 in higher precision. The pocket model with two features that
+# are 20 times as large, three pairs of them: from 6 on a quarter of the weights stays in float32, from 10 on far fewer,
+# at the same loss.
+
+# %%
+shares = []
+
+
+def split(threshold):
+    def linear(x, w):
+        outlier = (x.abs() >= threshold).flatten(0, -2).any(dim=0)
+        shares.append((outlier.float().mean().item() * w.numel(), w.numel()))
+        return mixed_linear(x, w, threshold)
+
+    return linear
+
+
+models = [with_outliers(pocket, pair, 20.0) for pair in ([7, 100], [30, 150], [61, 118])]
+for threshold in (6.0, 10.0):
+    shares.clear()
+    losses = [held_out(with_linear(model, split(threshold)))[0] for model in models]
+    kept, of = map(sum, zip(*shares, strict=True))
+    print(
+        f"split at {threshold:2.0f}: {min(losses):.4f} to {max(losses):.4f} bits per byte, {kept / of:.0%} in float32"
+    )
 
 # %% [markdown]
 # ## Prompt lookup saves passes at low temperatures
