@@ -2,13 +2,14 @@
 
 table = StepTable()
 table.measure("plain attention", step, model, optimiser)    # prints this row, and its share of the one before
+table.draw_parts("Attention weights are the tall jumps")    # in the course of the last step: what autograd kept
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -35,6 +36,13 @@ class Row:
     activations: int
     state: int
     """activations, state: bytes in one process, for backward, and of what stays."""
+    history: tuple[int, ...] = ()
+    """Bytes that autograd kept, after each change; empty if the row was measured elsewhere."""
+
+    @property
+    def course(self) -> torch.Tensor:
+        """For each number of the history, how much of the step's changes was over: 0 to 1."""
+        return torch.linspace(0, 1, len(self.history))
 
 
 class StepTable:
@@ -55,15 +63,16 @@ class StepTable:
             seconds.append(seconds_of(step))
             if time.monotonic() > until:
                 break
-        self.add(name, min(seconds), kept.peak, sum(state_bytes(model.parameters(), optimiser)))
+        state = sum(state_bytes(model.parameters(), optimiser))
+        self.add(name, min(seconds), kept.peak, state, tuple(kept.history))
 
-    def add(self, name: str, seconds: float, activations: int, state: int) -> None:
+    def add(self, name: str, seconds: float, activations: int, state: int, history: tuple[int, ...] = ()) -> None:
         """Adds a row that was measured elsewhere, in place of one of the same name.
 
         Prints it, and its share of the row before it.
         """
         self.rows = [row for row in self.rows if row.name != name]
-        self.rows.append(Row(name, seconds, activations, state))
+        self.rows.append(Row(name, seconds, activations, state, history))
         print(self._lines(self.rows[-1:]))
         if len(self.rows) > 1:
             old, new = self.rows[-2:]
@@ -76,6 +85,39 @@ class StepTable:
         """Adds a row of several workers, from what `worker_steps` returned in each: of the slowest, and the largest."""
         seconds, activations = (max(one[what] for one in found) for what in ("seconds", "activations"))
         self.add(name, seconds, activations, max(sum(one["state"]) for one in found))
+
+    def draw_parts(self, title: str) -> None:
+        """What autograd kept in the course of the last row's step; its largest tensors are the attention weights."""
+        row = self.rows[-1]
+        kept = torch.tensor(row.history) / 1e6
+        changes = kept.diff(prepend=kept[:1])
+        largest = changes.abs() > 0.99 * changes.abs().max()
+        rest = (changes * ~largest).cumsum(0)
+        ax = plt.subplots(figsize=(6, 3.4), layout="constrained")[1]
+        ax.fill_between(row.course, rest, kept, step="post", color=plots.COLOURS[1], linewidth=0)
+        ax.fill_between(row.course, rest, step="post", color=plots.COLOURS[2], linewidth=0)
+        between = row.course[kept.argmax()].item()
+        for x, y, words in ((between, 0.65 * kept.max(), "attention weights"), (between, 0.5 * rest.max(), "the rest")):
+            ax.text(x, y, words, ha="center", va="center", bbox={"color": "#ffffff", "pad": 2})
+        ax.set(ylim=(0, None), xlim=(0, 1), ylabel="MB kept by autograd", title=title)
+        ax.set_xticks([between / 2, between, (1 + between) / 2], ["forward pass", "loss", "backward pass"])
+        ax.tick_params(axis="x", length=0)
+        ax.grid(False, axis="x")
+        plt.show()
+
+    def draw_course(self, names: Sequence[str], title: str) -> None:
+        """What autograd kept in the course of one step of each of these rows."""
+        ax = plt.subplots(figsize=(6, 3.4), layout="constrained")[1]
+        for number, name in enumerate(names):
+            row = next(row for row in self.rows if row.name == name)
+            kept = torch.tensor(row.history) / 1e6
+            ax.step(
+                row.course, kept, where="post", label=name, color=plots.COLOURS[number], linestyle=plots.DASHES[number]
+            )
+        ax.set(ylim=(0, None), xlim=(0, 1), xlabel="course of one step", ylabel="MB kept by autograd", title=title)
+        ax.set_xticks([0, 1], ["begin", "end"])
+        ax.legend()
+        plt.show()
 
     def __str__(self) -> str:
         return self._lines(self.rows)
@@ -102,6 +144,7 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 STATE = ("weights", "gradients", "moments")
 HATCHES = ("", "///", "xxx", "", "", "///", "")  # three of the state, which has one colour, then one a colour
+LABELLED = 0.4e9  # bytes: narrower parts of a bar have no room for their number
 
 
 class StepBars:
@@ -121,7 +164,7 @@ class StepBars:
 
     def draw(self, title: str) -> None:
         """All bars so far, the first on top."""
-        figure, ax = plt.subplots(figsize=(6, 1.5 + 0.31 * len(self.bars)), layout="constrained")
+        figure, ax = plt.subplots(figsize=(6, 1.6 + 0.36 * len(self.bars)), layout="constrained")
         for place, amounts in enumerate(self.bars.values()):
             left = 0.0
             for number, (kind, amount) in enumerate(amounts.items()):
@@ -136,6 +179,10 @@ class StepBars:
                     hatch=HATCHES[number],
                     label=kind if place == len(self.bars) - 1 else None,
                 )
+                if amount > LABELLED:
+                    words = f"{amount / 1e9:.1f}"
+                    box = {"color": "#ffffff", "pad": 1.2}
+                    ax.text(left + amount / 2e9, place, words, ha="center", va="center", fontsize=8, bbox=box)
                 left += amount / 1e9
             ax.annotate(
                 f"{left:.1f}", (left, place), xytext=(4, 0), va="center", fontsize=9, textcoords="offset points"
@@ -143,6 +190,6 @@ class StepBars:
         ax.set_yticks(range(len(self.bars)), list(self.bars))
         ax.invert_yaxis()
         ax.grid(False, axis="y")
-        ax.set(xlim=(0, 10.2), xlabel="GB", title=title)
+        ax.set(xlim=(0, 7.8), xlabel="GB", title=title)
         figure.legend(loc="outside lower center", ncol=4, fontsize=8.5, handlelength=1.6)
         plt.show()

@@ -9,21 +9,19 @@
 #
 # *How a training is made to fit*
 #
-# A large model can be [lesson 12's](../12_gpt2/12_gpt2.ipynb) with larger numbers in its configuration, but its
-# training may not fit: with 7 billion parameters, weights, gradients and AdamW's moments alone are 112 GB, and many a
-# GPU has 80. **What fills the memory of a training step, and which trick takes away which part of it?** This lesson
-# counts the bytes of a step of GPT-2 and takes away one part after another. A small model shows what each trick saves
-# and costs. When everything fits, operations are the limit: how large a model does a budget of them buy?
+# A larger GPT needs only larger numbers in [lesson 12's](../12_gpt2/12_gpt2.ipynb) configuration, but its training may
+# not fit: with 7 billion parameters, weights, gradients and AdamW's moments alone are 112 GB, and many a GPU has 80.
+# **What fills the memory of a training step, and which trick takes away which part of it?** We take away one part after
+# another, until each of two workers needs 1.6 of GPT-2's 7.0 GB.
 #
 # | | |
 # |---|---|
-# | **You will build** | attention in tiles with its backward pass, gradient accumulation (which you fix), checkpointing, a step divided among workers, the best size for a budget; one exercise, on float16, is optional |
+# | **You will build** | attention in tiles with its backward pass, gradient accumulation (which you fix), checkpointing, a step divided among workers; optional: the best size for a budget, and float16 |
 # | **You need** | lessons [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 115 minutes: eight exercises, 36.5 points, and two predictions |
+# | **It takes** | about 110 minutes: eight exercises, 36.5 points, and two predictions |
 # | **It computes** | for a few seconds in each cell that adds a row |
 #
-# Letters, as in [the notation table](../../site/notation.md): b batch, t positions, s keys, e width, h heads of width
-# d, n size of the vocabulary, N parameters. 1 MB is a million bytes.
+# Letters are as in [the notation table](../../site/notation.md); N counts parameters, and 1 MB is a million bytes.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -47,49 +45,16 @@ from helpers.step_table import StepBars, StepTable
 check = start("17_going_big")
 
 # %% [markdown]
-# ## With four texts, GPT-2's activations need more than twice the memory of its state
+# ## Each block keeps its activations until the backward pass needs them
 #
-# Take a training step of GPT-2 small on four texts of 1,024 tokens. What it keeps in memory is of two kinds.
-# **State** belongs to the parameters: for each its weight, its gradient and the two running means of
-# [AdamW](../../site/glossary.md#adamw), its **moments**. In float32 these are four times 4 bytes. **Activations** are
-# what the forward pass computes and the backward pass needs:
+# What a training step keeps in memory is of two kinds. **State** belongs to the parameters: for each its weight, its
+# gradient and AdamW's two running means, its **moments**. In float32 these are four times 4 bytes. **Activations** are
+# what the forward pass computes and the backward pass needs.
 #
-# - in each block the attention weights, $h\,t^2$ numbers per text;
-# - in each block about twelve vectors of width e per token: the inputs and outputs of two norms (4), queries, keys and
-#   values (3), the heads' output (1) and the hidden layer, four times as wide (4);
-# - after the last block the log-probabilities, n numbers per token.
+# Here are the activations of one step of a small model: four blocks of width 128 with 8 heads read four texts of 512
+# bytes.
 
-# %%
-def counted(N, n, e, h, depth, b, t):
-    """Bytes that a training step keeps in float32, by kind."""
-    return {"weights": 4 * N, "gradients": 4 * N, "moments": 8 * N,
-            "attention weights": 4 * depth * b * h * t * t,
-            "vectors": 4 * depth * b * t * 12 * e,
-            "log-probabilities": 4 * b * t * n}
-
-N, n, e, depth = 124_439_808, 50_257, 768, 12
-gpt2 = counted(N, n, e, h=12, depth=depth, b=4, t=1024)
-
-# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "A stacked horizontal bar: the bytes of one training step at GPT-2's size, 7.0 GB. State, in blue, is less than a third of it: weights, gradients, and moments, which are as large as both together. Activations are the rest: attention weights, the largest part of all, then vectors, then log-probabilities, the smallest of the three."}}
-bars = StepBars()
-bars.add("plain attention", gpt2)
-bars.draw("Attention weights are the largest part of a step")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Blue is state, the rest activations. Counted for GPT-2 small with ReLU, in float32. The bar is a
-# sum, not a peak: gradients come while activations are freed.
-#
-# </div>
-#
-# **Of 7 GB less than 2 are state, and the attention weights are the largest part.** They alone grow with $t^2$.
-#
-# Is the count right? Here is a model for a CPU: four blocks of width 128 with 8 heads, and a step of four texts of 512
-# bytes. It computes attention as lesson 5 does, with PyTorch's *math* backend. The table adds up the bytes that
-# autograd saves.
-
-# %%
+# %% mystnb={"image": {"alt": "Megabytes that autograd keeps, in the course of one training step: a mountain of stairs. In the forward pass it climbs in four tall jumps, one per block, each of them attention weights, to 189 megabytes at the loss; in the backward pass it comes down by the same four jumps. Attention weights are most of its area, all the rest together is a low hill below them."}}
 torch.set_num_threads(1)        # one core for each process, so that the rows can be compared
 text, _ = generator_text(places="embedded")
 data = torch.tensor(list(text), dtype=torch.uint8).to(device())
@@ -112,41 +77,68 @@ def step():
 table = StepTable()
 with sdpa_kernel(SDPBackend.MATH):
     table.measure("plain attention", step, model, optimiser)
+table.draw_parts("The forward pass climbs, the backward pass comes down")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Measured: what autograd keeps, after each tensor that is saved or freed. The axis is not time. The
+# model computes attention as lesson 5 does, with PyTorch's *math* backend.
+#
+# </div>
+#
+# **What each block adds, its backward pass takes away.** At the loss the activations are 188.9 MB, more than ten times
+# the state. Each of the four tall jumps is one block's attention weights.
+#
+# ## In GPT-2, attention weights need more memory than all state
+#
+# Activations can be counted, here for a step of GPT-2 small on four texts of 1,024 tokens:
+#
+# - in each block the attention weights, $h\,t^2$ numbers per text;
+# - in each block about twelve vectors of width e per token: the inputs and outputs of two norms (4), queries, keys and
+#   values (3), the heads' output (1) and the hidden layer, four times as wide (4);
+# - after the last block the log-probabilities, n numbers per token.
+
+# %%
+def counted(N, n, e, h, depth, b, t):
+    """Bytes that a training step keeps in float32, by kind."""
+    return {"weights": 4 * N, "gradients": 4 * N, "moments": 8 * N,
+            "attention weights": 4 * depth * b * h * t * t,
+            "vectors": 4 * depth * b * t * 12 * e,
+            "log-probabilities": 4 * b * t * n}
+
+N, n, e, depth = 124_439_808, 50_257, 768, 12
+gpt2 = counted(N, n, e, h=12, depth=depth, b=4, t=1024)
+
 N_small = sum(p.numel() for p in model.parameters())
 small = counted(N_small, sizes["n"], sizes["e"], sizes["h"], sizes["depth"], b, t)
 state = 16 * N_small
 activations = sum(small.values()) - state
-print(f"{'counted':<32}  {activations / 1e6:8.1f} MB  {state / 1e6:5.1f} MB")
+print(f"counted: {activations / 1e6:.1f} MB of activations, {state / 1e6:.1f} MB of state")
+
+# %% tags=["nbval-check-output"] mystnb={"image": {"alt": "A stacked horizontal bar: the bytes of one training step at GPT-2's size, 7.0 GB. State, in blue, is less than a third of it: weights, gradients, and moments, which are as large as both together. Activations are the rest: attention weights, the largest part of all, then vectors, then log-probabilities, the smallest of the three."}}
+bars = StepBars()
+bars.add("plain attention", gpt2)
+bars.draw("Attention weights are the largest part of a step")
 
 # %% [markdown]
-# **The count is right to about one percent** (it leaves out the last norm). Both numbers are what autograd keeps;
-# temporary tensors, such as the gradient of the logits, come on top.
+# <div class="figure-caption">
 #
-# From here on each trick is measured in this model and counted at GPT-2's size. Seconds are the fastest of up to eight
-# steps on one core, in one run; a second run changed some ratios by a fifth, and on a GPU they differ more.
+# **How to read it.** Blue is state, the rest activations, counted with ReLU, in float32. The bar is a sum, not a peak.
+#
+# </div>
+#
+# **The attention weights are the largest part, and they alone grow with $t^2$.** The same count is right to about one
+# percent for the small step; temporary tensors come on top.
+#
+# Each trick is now measured in the small model and counted for GPT-2. Seconds are of one run; a second changed some
+# ratios by a fifth, and on a GPU they differ more.
 
 # %% [markdown]
 # ## The softmax can be added up tile by tile
 #
-# A block needs only the product of the attention weights with the values. Can it be added up as the keys arrive, a
-# **tile** of them at a time?
-#
-# The softmax subtracts the row's maximum, so that nothing overflows ([lesson 3](../03_scaling/03_scaling.ipynb)), and
-# divides by the row's sum. Both are known only at the end, but both can be **running** values. Keep per query, for the
-# keys so far:
-#
-# - m, the largest score;
-# - ℓ, the sum of $e^{S_j - m}$;
-# - o, the sum of $e^{S_j - m}\, v_j$, a vector.
-#
-# Attention over these keys is o/ℓ. To merge two such results, make their sums relative to the larger maximum m', using
-# $e^{S-m'} = e^{m-m'} e^{S-m}$:
-#
-# $$m' = \max(m_a, m_b), \qquad \ell' = e^{m_a - m'} \ell_a + e^{m_b - m'} \ell_b, \qquad
-# o' = e^{m_a - m'} o_a + e^{m_b - m'} o_b .$$
-#
-# This is **[online softmax](../../site/glossary.md#online-softmax)** ([Milakov and Gimelshein,
-# 2018](https://arxiv.org/abs/1805.02867)), and exact up to rounding.
+# A block needs only the product of the attention weights with the values. It can be added up as the keys arrive, a
+# **tile** of them at a time:
 
 # %%
 plots.diagrams.tiles_arriving()
@@ -154,10 +146,20 @@ plots.diagrams.tiles_arriving()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One query and six keys. In the second step the maximum rises from 2 to 4, so the old sum shrinks
-# by $e^{2-4}$.
+# **How to read it.** One query and six keys, with scores $S_j$. m is the largest so far, ℓ the sum of $e^{S_j - m}$. In
+# the second step the maximum rises from 2 to 4, so the old sum shrinks by $e^{2-4}$.
 #
 # </div>
+#
+# The softmax subtracts the row's maximum and divides by the row's sum. Both are known only at the end, but both can be
+# **running** values. Keep per query m, ℓ and o, the sum of $e^{S_j - m}\, v_j$, a vector. Attention over the keys so
+# far is o/ℓ. To merge two such results, make their sums relative to the larger maximum m':
+#
+# $$m' = \max(m_a, m_b), \qquad \ell' = e^{m_a - m'} \ell_a + e^{m_b - m'} \ell_b, \qquad
+# o' = e^{m_a - m'} o_a + e^{m_b - m'} o_b .$$
+#
+# This is **[online softmax](../../site/glossary.md#online-softmax)** ([Milakov and Gimelshein,
+# 2018](https://arxiv.org/abs/1805.02867)), and exact up to rounding.
 
 # %% [markdown]
 # <div class="card">
@@ -181,8 +183,7 @@ plots.diagrams.tiles_arriving()
 # <details><summary>Hint 2: nothing and nothing</summary>
 #
 # In three rows $m_a$ is 2, −∞, −∞ and $m_b$ is 4, 4, −∞. The new maximum is 4, 4, −∞, and $m_a - m'$ is −2, −∞ and
-# NaN. With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0. PyTorch's own CPU kernel once ran into
-# this NaN, in tiles that are wholly masked ([pull request 130014](https://github.com/pytorch/pytorch/pull/130014)).
+# NaN. With 4, 4, 0 in place of the maximum, the factors for a are e^−2, 0, 0.
 #
 # </details>
 # </div>
@@ -231,14 +232,7 @@ check(merge)
 # <details><summary>Hint 2: a tile that a query may not see</summary>
 #
 # Take t = s = 4, tiles of 2 and the second tile, keys 2 and 3. Query 0 may see neither: its scores are −∞ and −∞, and
-# so is their maximum. Then scores − m is NaN, as in exercise 1, even before the merge. (For scores of 2 and 4 the
-# log-sum-exp is 4 + ln(1 + e^−2) = 4.13.)
-#
-# </details>
-# <details><summary>How the check counts</summary>
-#
-# With one head, t = s = 256 and tiles of about 16, it refuses a tensor of t²/2 entries or more. With tiles four times
-# as large, fewer than two thirds of the operations may remain.
+# so is their maximum. Then scores − m is NaN, as in exercise 1.
 #
 # </details>
 # </div>
@@ -277,8 +271,8 @@ check(tiled_attention)
 #
 # **Prediction · `tiles_keep`** &nbsp; 1 minute · no points
 #
-# The model now computes its attention by your tiles, four of 128 keys, and autograd keeps what it usually keeps. How do
-# the activations compare with those of plain attention?
+# The model now computes its attention by your tiles, four of 128 keys. How do the activations compare with those of
+# plain attention?
 #
 # - **A.** About a quarter is left: one tile of four is in memory at a time.
 # - **B.** About the vectors alone are left: the matrix of attention weights is never made.
@@ -302,12 +296,12 @@ check.prediction("tiles_keep", tiles_keep)
 # %% [markdown]
 # ## Tiles save memory if the backward pass computes them again
 #
-# **Tiles alone doubled the activations.** Autograd keeps each tile twice, the masked scores and the powers of e made
-# from them, and what `merge` needs besides.
+# **Tiles alone doubled the activations.** Autograd keeps each tile twice, as masked scores and as powers of e, and what
+# `merge` needs besides.
 #
 # So store no tiles, and compute them again. The backward pass gets q, k, v, the output $y$, its gradient
-# $\mathrm{d}y$, and one number per query, the log-sum-exp $\lambda_i = m_i + \ln \ell_i$. Since $e^{S - \lambda} =
-# e^{S - m} / \ell$, subtracting it takes away the maximum and divides by the sum:
+# $\mathrm{d}y$, and one number per query, the log-sum-exp $\lambda_i = m_i + \ln \ell_i$. Subtracting it takes away the
+# maximum and divides by the sum:
 #
 # $$w_{ij} = e^{S_{ij} - \lambda_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
@@ -316,43 +310,26 @@ check.prediction("tiles_keep", tiles_keep)
 #
 # $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j ,$$
 #
-# and through the softmax
+# and through the softmax, as in [lesson 3](../03_scaling/03_scaling.ipynb),
 #
 # $$\mathrm{d}S_{ij} = w_{ij}\, (\mathrm{d}w_{ij} - r_i), \qquad
 # r_i = \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot y_i .$$
 #
-# $r_i$ sums over all keys, yet it is one dot product of two vectors that we have: no row of weights is needed.
-#
-# <details><summary>Where these two formulas come from</summary>
-#
-# A score $S_{ij}$ is in the numerator of its own weight and in the denominator of every weight $w_{ij'}$ of its row.
-# With $\delta_{jj'}$, which is 1 if $j = j'$ and 0 otherwise, the quotient rule gives
-#
-# $$\frac{\partial w_{ij'}}{\partial S_{ij}} = w_{ij'}\, (\delta_{jj'} - w_{ij}) .$$
-#
-# Summed over the row,
-#
-# $$\mathrm{d}S_{ij} = \sum_{j'} \mathrm{d}w_{ij'}\, w_{ij'}\, (\delta_{jj'} - w_{ij})
-# = w_{ij}\, \Big(\mathrm{d}w_{ij} - \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'}\Big) .$$
-#
-# Since $\mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot v_{j'}$, the last sum is
-# $\mathrm{d}y_i \cdot \sum_{j'} w_{ij'} v_{j'} = \mathrm{d}y_i \cdot y_i$.
-#
-# </details>
+# Since $\sum_{j'} w_{ij'} v_{j'} = y_i$, this sum over all keys is one dot product.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 3 · `tiled_backward`** &nbsp; ★★★ · 12 minutes · 6 points
 #
-# Return the gradients of q, k and v: for each tile of keys compute the weights again, and apply the formulas. Do not
-# use autograd.
+# Return the gradients of q, k and v, without autograd: for each tile of keys compute the weights again, and apply the
+# formulas.
 #
 # <details><summary>What must hold</summary>
 #
-# `slope` is the gradient of the output; `causal` is that of exercise 2, with any t and s. The results have the type of
-# the inputs, also in 64 bits and with scores of any size. The inputs stay unchanged. As in exercise 2, work on a whole
-# tile at once, and make no tensor with t·s entries.
+# `slope` is the gradient of the output; `causal`, t, s, tiles and scores are as in exercise 2: make no tensor with t·s
+# entries, and work on a whole tile at once. The results have the type of the inputs, also in 64 bits. The inputs stay
+# unchanged.
 #
 # </details>
 # <details><summary>Hint 1: which sums are over tiles</summary>
@@ -400,8 +377,8 @@ def tiled_backward(q, k, v, out, lse, slope, tile, causal=True):
 check(tiled_backward)
 
 # %% [markdown]
-# In PyTorch, an operation with its own backward pass is a class. `forward` stores in `context` what `backward` needs,
-# and is **not** recorded by autograd. `backward` gets the gradient of the output and returns one for each argument of
+# In PyTorch, an operation with its own backward pass is a class. `forward` is **not** recorded by autograd; it stores
+# in `context` what `backward` needs. `backward` gets the gradient of the output and returns one for each argument of
 # `forward`:
 
 # %%
@@ -421,41 +398,30 @@ table.measure("tiles, recomputed", step, model, optimiser)
 
 # %% [markdown]
 # **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
-# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**, with
-# one number in place of m and ℓ, as in its second version.
+# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**.
 #
-# Your class writes each tile to memory and reads it back for every operation. FlashAttention's kernel finishes a tile
-# in a GPU's small fast memory. This, its authors say, is why it is fast, although it computes the weights twice
-# ([Measured further](../../site/further.md#lesson-17)). PyTorch's `scaled_dot_product_attention` chooses such a
-# kernel where it has one:
+# FlashAttention's kernel finishes a tile in a GPU's small fast memory ([Measured
+# further](../../site/further.md#lesson-17)); your class writes it to memory for every operation. PyTorch's
+# `scaled_dot_product_attention` chooses such a kernel where it has one:
 
-# %% mystnb={"image": {"alt": "Three stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles: 9.5 GB, the attention weights twice as wide, all else the same. Tiles, recomputed: 4.6 GB, without any attention weights."}}
+# %% mystnb={"image": {"alt": "Two stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles, recomputed: 4.6 GB, without any attention weights, all else the same."}}
 model.use_attention(None)
 table.measure("fused attention", step, model, optimiser)
 
-gpt2["attention weights"] *= 2
-bars.add("tiles", gpt2)
 gpt2["attention weights"] = 0
 bars.add("tiles, recomputed", gpt2)
 bars.draw("Recomputed tiles take away all attention weights")
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Counted as above, without what `merge` keeps (tiles) and one number per query and head
-# (recomputed).
-#
-# </div>
-#
 # **The largest part of the bar is gone.** With the kernel the step takes about half as long as with your class, so the
-# model uses it from here on. The 4 MB more are copies of the mask, which a kernel told `is_causal` does without; the
-# bar leaves them out. Most of the activations that are left are vectors, at 4 bytes a number. Are 2 bytes enough?
+# model uses it from here on. (The 4 MB more are copies of the mask.) Most activations that are left are vectors, at 4
+# bytes a number. Are 2 enough?
 
 # %% [markdown]
 # ## bfloat16 takes away a third of the vectors
 #
-# A number in **[bfloat16](../../site/glossary.md#bfloat16)** has 16 bits: one for the sign, eight for the exponent,
-# as in float32, and 7 for its digits: almost the same range, in coarser steps.
+# A number in **[bfloat16](../../site/glossary.md#bfloat16)** has 16 bits: one for the sign, eight for the exponent, as
+# in float32, and 7 for its digits: almost the same range, in coarser steps.
 
 # %% [markdown]
 # <div class="card">
@@ -490,7 +456,7 @@ check.prediction("thousand_small_steps", thousand_small_steps)
 # A training adds small steps to its weights, and in 16 bits they can get lost. So **[mixed
 # precision](../../site/glossary.md#mixed-precision)** uses 16 bits for matrix products and their results only. The
 # weights that the optimiser changes, sums over many numbers, and the loss stay in 32 bits ([Micikevicius et al.,
-# 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides by a list of operations:
+# 2018](https://arxiv.org/abs/1710.03740)). PyTorch's `autocast` decides for each operation:
 
 # %%
 model.autocast = True
@@ -501,21 +467,18 @@ gpt2["copies of weights"] = 2 * N
 bars.add("bfloat16", gpt2)
 
 # %% [markdown]
-# **The activations do not shrink to half, and the state does not shrink at all.** The log-probabilities and two
-# vectors of each block, the inputs of the norms, stay in 32 bits. The other ten are in 16 bits and become twelve: the
-# input of queries, keys and values, here three layers, is kept three times. And autocast keeps 16-bit copies of the
-# weights, which the bar counts as activations. Whether it saves time depends on the processor; 0.94 × is no more than
-# two runs differ.
+# **The vectors do not shrink to half, and the state does not shrink at all.** Two vectors of each block, the inputs of
+# the norms, stay in 32 bits. The other ten become twelve in 16 bits, because the input of queries, keys and values is
+# kept three times. Autocast also keeps 16-bit copies of the weights.
 #
-# Nearly half of what GPT-2's step needs still grows with the number of texts. Must all four be in memory at once?
+# Nearly half of GPT-2's step still grows with the number of texts. Must all four be in memory at once?
 
 # %% [markdown]
 # ## Reading a batch in parts divides the activations
 #
 # The gradient of a sum is the sum of the gradients, and `.backward()` adds to what is in `.grad`. So cut the batch into
-# parts and run one after another, with one `zero_grad` before and one `step` after. This is **[gradient
-# accumulation](../../site/glossary.md#gradient-accumulation)**. Each part's activations are freed before the next
-# begins.
+# parts and run one after another, with one `zero_grad` before and one `step` after: each part's activations are freed
+# before the next begins. This is **[gradient accumulation](../../site/glossary.md#gradient-accumulation)**.
 #
 # Until October 2024 widely used trainers accumulated as the cell below does
 # ([`transformers`](https://github.com/huggingface/transformers/pull/34191),
@@ -532,8 +495,8 @@ bars.add("bfloat16", gpt2)
 #
 # <details><summary>What must hold</summary>
 #
-# Rows differ in padding, and a part may be nothing but padding: you may skip it. What was in `.grad` before is cleared.
-# The backward pass of each part runs before the model gets the next. `ids` and `targets` stay unchanged.
+# A part may be nothing but padding: you may skip it. What was in `.grad` before is cleared. The backward pass of each
+# part runs before the model gets the next. `ids` and `targets` stay unchanged.
 #
 # </details>
 # <details><summary>Hint 1: how much one target counts</summary>
@@ -575,7 +538,7 @@ def accumulated_gradients(model, ids, targets, parts, pad):
 check(accumulated_gradients)
 
 # %% [markdown]
-# Our texts have no padding. Each part is one text:
+# Each part is one text:
 
 # %%
 def step_in_parts():
@@ -589,11 +552,8 @@ for kind in ("vectors", "log-probabilities"):
 bars.add("four parts", gpt2)
 
 # %% [markdown]
-# **Vectors and log-probabilities fall to a quarter.** The copies of the weights and of the mask stay, so the row
-# falls only to 0.32 ×. From now on all that a bar shows is in memory at the same moment: the first part's gradients
-# are there while the next part runs.
-#
-# Now one text is left, and its vectors are the largest part of the activations. Must they be kept?
+# **Vectors and log-probabilities fall to a quarter;** the copies of the weights and of the mask stay. Now one text is
+# left, and its vectors are the largest part of the activations. Must they be kept?
 
 # %% [markdown]
 # ## A checkpoint keeps one vector of twelve and runs the block twice
@@ -603,8 +563,7 @@ bars.add("four parts", gpt2)
 #
 # Your `Checkpoint` is a class like `Tiles`, for a whole block. The parameters are arguments of `forward` too, so that
 # autograd knows about them. [Dropout](../../site/glossary.md#dropout) draws random numbers, so the second run must
-# start from the same random state. ([One project](https://github.com/allenai/OLMo-core/pull/828) forgot this and
-# measured a loss of 2.49 instead of 2.19.)
+# start from the same random state.
 
 # %% [markdown]
 # <div class="card">
@@ -617,9 +576,8 @@ bars.add("four parts", gpt2)
 #
 # <details><summary>What must hold</summary>
 #
-# All this holds when x needs no gradient, too, and when the block is used twice. The backward pass leaves `.grad`
-# alone. After each pass the random numbers continue as if the block had run once. Do not use `torch.utils.checkpoint`
-# here.
+# x may need no gradient, and the block may be used twice. The backward pass leaves `.grad` alone. After each pass the
+# random numbers continue as if the block had run once. Do not use `torch.utils.checkpoint`.
 #
 # </details>
 # <details><summary>The functions that you need</summary>
@@ -628,15 +586,14 @@ bars.add("four parts", gpt2)
 # allow_unused=True)` returns a tuple with the gradient of each input, None for one that y does not depend on.
 # `backward` returns None for an argument of `forward` that has no gradient.
 #
-# `random_state(device)` says where the generator of random numbers is; `set_random_state(device, state)` takes it
-# there. `checkpointed` passes on the parameters that learn (others may be frozen, and some may be unused), and a block
-# with the same autocast in both runs.
+# `random_state(device)` returns the state of the random generator; `set_random_state(device, state)` restores it.
+# `checkpointed` passes on the parameters that learn; some may be unused.
 #
 # </details>
 # <details><summary>Hint 1: forward</summary>
 #
-# What does `backward` need that is gone by then? Store it in attributes such as `context.block`, and store x with
-# `context.save_for_backward(x)`.
+# What does `backward` need? Store x with `context.save_for_backward(x)`, and the rest in attributes such as
+# `context.block`.
 #
 # </details>
 # <details><summary>Hint 2: backward by hand</summary>
@@ -685,35 +642,33 @@ def checkpointed(block, x):
 # %% nbgrader={"grade": true, "grade_id": "check_checkpointed", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(checkpointed)
 
-# %% mystnb={"image": {"alt": "Six stacked horizontal bars, the bytes of one training step at GPT-2's size: plain attention 7.0 GB, tiles 9.5, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3. In bfloat16 the vectors are a third narrower and a narrow part is new, copies of weights; with four parts the vectors and the log-probabilities are a quarter as wide as above. With checkpoints a thin line of the vectors is left, and nearly all of the bar is state."}}
+# %% mystnb={"image": {"alt": "Megabytes that autograd keeps, in the course of one training step, three lines. In bfloat16 one mountain, above 40 megabytes in the middle. With four parts four equal hills of 13. With checkpoints 16 humps below 4, four for each text."}}
 model.run_block = checkpointed
 table.measure("checkpoints", step_in_parts, model, optimiser)
+table.draw_course(["bfloat16", "four parts", "checkpoints"],
+                  "Parts make one hill per text, checkpoints one hump per block")
 
 gpt2["vectors"] = 4 * depth * 1024 * e          # the input of each block
 gpt2["copies of weights"] = 2 * n * e            # of the output layer
 bars.add("checkpoints", gpt2)
-bars.draw("With checkpoints nearly all that is left is state")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The last bar is counted between the two passes: the inputs of twelve blocks, the
-# log-probabilities, and copies of the output layer's weights (a block's are freed with it). In GPT-2 autograd keeps
-# most then: a block that runs again needs less than the log-probabilities, freed by that time. In the small model it
-# needs more.
+# **How to read it.** Measured in the small model. A hump is a block that is computed again, used and freed. GPT-2's
+# bytes are counted between the two passes, where autograd keeps most.
 #
 # </div>
 #
-# **The vectors are almost gone, and the step takes a third longer:** the forward pass is about a third of a step, and
-# runs twice. ([Measured further](../../site/further.md#lesson-17) draws the memory in the course of a step.) Nearly all
-# that is left is state.
+# **The vectors are almost gone, and the step takes a third longer:** the forward pass runs twice. Nearly all that is
+# left of GPT-2's step is state.
 
 # %% [markdown]
 # ## Workers can divide the state among them
 #
 # In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** each have a copy of the model
-# and take some of the rows. They average their gradients, weighted by their numbers of tokens, and take the same step,
-# so the copies stay equal. But then all keep the same state.
+# and take some of the rows. They average their gradients, weighted by their numbers of tokens, and take the same step.
+# So the copies stay equal, and all keep the same state.
 #
 # AdamW changes each parameter without looking at the others. So put all parameters into one vector of length P and cut
 # it into one **share** per worker, which keeps the moments of its share only. This is **ZeRO** ([Rajbhandari et al.,
@@ -726,10 +681,13 @@ plots.diagrams.zero_shares()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** What two workers keep, in float32. The width of a box is its bytes per parameter; a dashed box is
-# kept by the other worker. Your step is stage 2.
+# **How to read it.** What two workers keep. The width of a box is its bytes per parameter; a dashed box is kept by the
+# other worker. Your step is stage 2.
 #
 # </div>
+#
+# Large trainings also divide the computation: **tensor parallelism** cuts every matrix, **pipeline parallelism** gives
+# each worker some of the layers ([Measured further](../../site/further.md#lesson-17) draws them).
 #
 # Workers have three exchanges:
 #
@@ -744,10 +702,9 @@ plots.diagrams.zero_shares()
 #
 # **Exercise 6 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens; the
-# step must use the gradient of the mean over the tokens of **all** workers. Get your share of it with one
-# `reduce_scatter`, step the optimiser, whose only parameter is `mine`, and return the parameters of all, with one
-# `all_gather`.
+# Write one worker's part of a training step. It has the gradient of the mean loss over its **own** tokens; the step
+# must use that of the mean over the tokens of **all** workers. Get your share of it with one `reduce_scatter`, step the
+# optimiser, whose only parameter is `mine`, and return all parameters, with one `all_gather`.
 #
 # <details><summary>What must hold</summary>
 #
@@ -757,14 +714,14 @@ plots.diagrams.zero_shares()
 # </details>
 # <details><summary>Hint 1: from means to sums</summary>
 #
-# What is the gradient of the *sum* over a worker's tokens? Which number do all workers need besides?
+# What is the gradient of the *sum* over a worker's tokens? Which other number do all need?
 #
 # </details>
 # <details><summary>Hint 2: two workers by hand</summary>
 #
 # One worker has 3 tokens and the gradient (2, 0), the other 1 token and (10, 4). The sums over their tokens are (6,
-# 0) and (10, 4), together (16, 4), and the mean over four tokens is (4, 1). The first worker steps its parameter with
-# 4 and the second with 1. The plain mean of the two gradients would be (6, 2).
+# 0) and (10, 4), and the mean over four tokens is (4, 1). The first worker steps its parameter with 4 and the second
+# with 1. The plain mean of the two gradients would be (6, 2).
 #
 # </details>
 # </div>
@@ -788,10 +745,10 @@ def sharded_step(group, optimiser, mine, gradient, tokens):
 check(sharded_step)
 
 # %% [markdown]
-# Now two processes, each with half of the texts, one at a time, in bfloat16 and with checkpoints. (`worker_steps` does
-# the same as your function.) Seconds are the slower worker's.
+# Two processes, each with half of the texts, one at a time, in bfloat16 and with checkpoints (`worker_steps` does the
+# same as your function; seconds are the slower worker's):
 
-# %% mystnb={"image": {"alt": "Seven stacked horizontal bars, the bytes of one training step at GPT-2's size after each trick: plain attention 7.0 GB, tiles 9.5, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3, sharded step 1.6. In the last, gradients and moments are half as wide as in the bar above, and the weights as wide."}}
+# %% mystnb={"image": {"alt": "Six stacked horizontal bars, the bytes of one training step at GPT-2's size: plain attention 7.0 GB, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3, sharded step 1.6. The attention weights are missing from the second bar on; in bfloat16 the vectors are a third narrower and a narrow part is new, copies of weights; with four parts the vectors and the log-probabilities are a quarter as wide; with checkpoints a thin line of the vectors is left. In the last bar gradients and moments are half as wide, and the weights as wide as before."}}
 on_cpu, fresh = (ids.cpu(), targets.cpu()), SmallGPT(**sizes)
 if not workers.available():
     print("No processes are started here.")
@@ -802,41 +759,44 @@ else:
 gpt2["gradients"] /= 2
 gpt2["moments"] /= 2
 bars.add("sharded step", gpt2)
-bars.draw("Two workers halve gradients and moments in each")
+bars.draw("Each trick takes away another part of a step")
 
 # %% [markdown]
 # **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
-# ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts; the exchange,
-# sharding's cost, is not measured here. Your function gets the whole gradient, so until the exchange each worker
-# holds half of the gradients more than the bar shows; a real stage 2 sends each block's gradient off as it comes.
+# ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts; the exchange is
+# not measured here. Until the exchange your worker holds the whole gradient, more than the bar shows; a real stage 2
+# sends each block's gradient off as it comes.
 
 # %% [markdown]
 # ## What each trick takes away says when to use it
 #
 # | trick | takes away | left of GPT-2's 7.0 GB | use it |
 # |---|---|---|---|
-# | kernel: tiles, recomputed | the attention weights | 4.6 GB | always: as a kernel, it halves the time here |
+# | tiles, recomputed | the attention weights | 4.6 GB | always: as a kernel, it halves the time here |
 # | bfloat16 | a third of the vectors | 4.3 GB | where the processor has units for it |
 # | parts | vectors and log-probabilities, but one part's | 2.7 GB | if the batch does not fit |
-# | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit: they cost a second forward pass |
-# | sharding, stage 2 | gradients and moments, but one share | 1.6 GB in each of two workers | if the state does not fit: no other trick touches it |
+# | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit |
+# | sharding, stage 2 | gradients and moments, but one share | 1.6 GB in each of two workers | if the state does not fit |
 #
-# If the state alone does not fit, shard. Otherwise begin at the top, and stop when the step fits. The costs in the
-# small model:
+# If the state alone does not fit, shard: no other trick touches it. Otherwise begin at the top, and stop when the step
+# fits. In the small model:
 
 # %%
 print(table)
 
 # %% [markdown]
-# ## If memory is no limit, a budget of operations has a best size
+# ## Optional: a budget of operations has a best size
 #
-# With enough workers, operations are the limit. How large should the model be then? A matrix entry costs 2 operations
-# per token in the forward pass and 4 in the backward pass, so training N parameters on D tokens costs $C \approx 6ND$
-# ([Kaplan et al., 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less text. A model
-# that is too small does worse, and so does one that has read too little: between them is a best size.
+# Nothing else needs the last two exercises; their points are part of the total.
 #
-# An **[IsoFLOP profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* C, plot
-# the loss against ln N, and take the minimum of a parabola through the points ([Hoffmann et al.,
+# With enough workers, operations are the limit. A matrix entry costs 2 per token in the forward pass and 4 in the
+# backward pass, so training N parameters on D tokens costs $C \approx 6ND$ ([Kaplan et al.,
+# 2020](https://arxiv.org/abs/2001.08361)). The share of the hardware's peak that these operations reach is **model
+# FLOPs utilisation (MFU)**. For the same C, a larger model reads less text: between too small a model and too little
+# text is a best size.
+#
+# An **[IsoFLOP profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* C, and
+# take the minimum of a parabola through the losses against ln N ([Hoffmann et al.,
 # 2022](https://arxiv.org/abs/2203.15556), section 3.2).
 
 # %% [markdown]
@@ -847,19 +807,18 @@ print(table)
 # Fit a parabola in ln N to the losses by least squares, in 64 bits. Return the size at its minimum. If there
 # is none, or it lies below the smallest size or above the largest, return None.
 #
-# Sizes come in any order and may be far apart. A size may occur several times, with the losses of several seeds; at
-# least three sizes differ.
+# Sizes come in any order and may be far apart. A size may occur several times; at least three sizes differ.
 #
 # <details><summary>Hint 1: the minimum of a parabola</summary>
 #
-# Where is the derivative of c₀ + c₁x + c₂x² zero, and for which c₂ is that a minimum? Large x make a fit inexact: fit
-# in x − mean(x), and add the mean back.
+# Where is the derivative of c₀ + c₁x + c₂x² zero, and for which c₂ is that a minimum? A fit in x − mean(x) is more
+# exact.
 #
 # </details>
 # <details><summary>Hint 2: three points by hand</summary>
 #
-# Let ln N be 0, 2 and 4, and the losses 5, 1 and 5. Around the mean, 2, the parabola is 1 + (x − 2)²: its minimum is
-# at ln N = 2, so the best size is e² = 7.4. With the losses 1, 5 and 1 there is none.
+# Let ln N be 0, 2 and 4, and the losses 5, 1 and 5. The parabola is 1 + (x − 2)², so the best size is e² = 7.4. With
+# the losses 1, 5 and 1 there is none.
 #
 # </details>
 # </div>
@@ -886,8 +845,8 @@ def best_size(sizes, losses):
 check(best_size)
 
 # %% [markdown]
-# Does the parabola find the best size? We can test it on computed losses, whose best size we know. [Besiroglu et al.,
-# 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al.:
+# [Besiroglu et al., 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al. Of losses
+# computed from it we know the best size:
 #
 # $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
 
@@ -924,41 +883,24 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Computed from the law, without a training. Open markers: five sizes for each budget. Lines:
-# parabolas. Stars: the best sizes by your function.
+# **How to read it.** Computed from the law. Open markers: losses. Lines: parabolas. Stars: the best sizes by your
+# function.
 #
 # </div>
 #
 # **The parabola is right to about one percent, and the tokens per parameter hardly change.** So a larger budget is best
-# divided about evenly between a larger model and more text. Real losses are noisy: sizes close together then find the
-# best one unreliably ([Measured further](../../site/further.md#lesson-17)).
-#
-# How large a model does a budget buy? Chinchilla, the model of [Hoffmann et al.,
-# 2022](https://arxiv.org/abs/2203.15556), has 70 billion parameters and read 20 tokens for each. With that ratio
-#
-# $$C \approx 6 N \cdot 20 N = 120\, N^2, \qquad N \approx \sqrt{C / 120} .$$
-#
-# The largest budget of the figure, 3.0e21 operations, buys about 5 billion parameters. For a model twice as large you
-# need four times the budget.
+# divided about evenly between a larger model and more text: a model twice as large needs four times the budget.
 
 # %% [markdown]
 # ## Optional: float16 overflows where bfloat16 has room
 #
-# Nothing else needs this exercise; its 4 points are part of the total.
-#
-# <details><summary>What overflows, and why float16 needs a loss scale</summary>
-#
 # [float16](../../site/glossary.md#float16) has 5 bits for its exponent and 10 for its digits: finer steps than
-# bfloat16, and a smaller range. Its largest number is 65,504. A vector with 64 entries of 40 has the product 102,400
-# with itself, which becomes ∞, though its score, divided by √64, is only 12,800. PyTorch's [general
-# code](https://github.com/pytorch/pytorch/blob/12da0c70378b5be9135c6fda62a9863bce4a4818/aten/src/ATen/native/transformers/attention.cpp#L653)
-# divides first.
+# bfloat16, and a smaller range, up to 65,504. A vector with 64 entries of 40 has the product 102,400 with itself, which
+# becomes ∞, though its score, divided by √64, is only 12,800.
 #
 # float16 has no positive numbers below 6e-8, so gradients far below that become 0. The loss is therefore multiplied by
 # a large factor, the **[loss scale](../../site/glossary.md#loss-scale)**, and the gradients are divided by it before
 # they are clipped or used.
-#
-# </details>
 
 # %% [markdown]
 # <div class="card">
@@ -970,15 +912,13 @@ plt.show()
 #
 # <details><summary>Hint 1: two ways to divide</summary>
 #
-# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to
-# divide? (Computing in float32 and converting the result back passes too.)
+# Either the queries by the root, or queries and keys each by the fourth root, `d ** 0.25`. Is anything left to divide?
 #
 # </details>
 # <details><summary>Hint 2: one query and one key, with numbers</summary>
 #
-# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The product is 384, and the score is 384/4,
-# which is 96. With `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96. Dividing by a Python
-# number keeps a tensor's type; `q /= 2` would change the caller's tensor.
+# Let d = 16, and let all entries of q be 4 and all entries of k be 6. The product is 384, and the score is 96. With
+# `16 ** 0.25 = 2` the entries become 2 and 3, and their product is already 96.
 #
 # </details>
 # </div>
@@ -1003,35 +943,15 @@ check(scaled_scores_early)
 # ## What you can do now
 #
 # **What fills the memory of a training step, and which trick takes away which part of it?** With four texts, most of
-# GPT-2's step is activations, above all attention weights; the rest is state. Tiles, computed again in the backward
-# pass, take away the attention weights; bfloat16, parts and checkpoints take away most of the other activations;
-# sharding takes a share of the state. Where operations are the limit, a budget of C buys about $\sqrt{C/120}$
-# parameters, at 20 tokens for each.
+# GPT-2's step is activations, above all attention weights; the rest is state. Recomputed tiles take away the attention
+# weights, bfloat16, parts and checkpoints most of the other activations, and sharding a share of the state.
 #
-# **Two questions to think about**
+# **A question to think about**
 #
-# <details><summary>1. A model with 7 billion parameters is to be trained with AdamW, at 16 bytes per parameter, on GPUs
-# with 80 GB. How many does it take at least, if everything is divided among them?</summary>
+# <details><summary>A model with 7 billion parameters is to be trained with AdamW on GPUs with 80 GB. How many does it
+# take at least, if everything is divided among them?</summary>
 #
-# Two, with stage 3: 16 · 7 billion bytes are 112 GB, which leaves 24 GB on each for activations.
-#
-# </details>
-# <details><summary>2. Both checkpointing and the backward pass of tiles compute things again. What does each keep
-# instead?</summary>
-#
-# A checkpointed block keeps its input, and runs again as a whole. The tiles keep q, k, v, the output and one number
-# per query, and only the attention weights are computed again. In the table both are used at once: then the attention
-# weights are computed three times.
-#
-# </details>
-#
-# <details><summary>These tricks in published programs, done wrong</summary>
-#
-# - A trainer called `zero_grad` for each part of a batch ([report](https://github.com/bytetriper/RAE/issues/67)): only
-#   the last part counts, without an error.
-# - A checkpoint did not restore the random state ([report](https://github.com/openai/guided-diffusion/issues/167)).
-# - A trainer clipped gradients before it divided them by the loss scale
-#   ([report](https://github.com/pytorch/examples/issues/1196)).
+# Two, with stage 3: 16 bytes for each parameter are 112 GB, which leaves 24 GB on each for activations.
 #
 # </details>
 #
@@ -1041,7 +961,5 @@ check(scaled_scores_early)
 #   2020](https://arxiv.org/abs/1910.02054)**, sections 3 and 5: where memory goes, and how to divide it.
 # - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, and why traffic is what
 #   counts.
-# - [Hoffmann et al., *Training compute-optimal large language models*, 2022](https://arxiv.org/abs/2203.15556),
-#   section 3.
 #
 # **Next:** [lesson 18, *Since GPT-2*](../18_since_gpt2/18_since_gpt2.ipynb)

@@ -7,10 +7,10 @@
 # %% [markdown]
 # # Measured further: Going big
 #
-# To [lesson 17](../17_going_big/17_going_big.ipynb): what training the larger GPT-2s keeps in memory, the course of a
-# step with checkpoints, tiles in a GPU's fast memory, sharded steps beside those of one worker, other ways to divide a
-# model, how many operations a token costs, what a published formula for the best size says when its digits are taken
-# seriously, and how far apart the sizes of a profile should lie.
+# To [lesson 17](../17_going_big/17_going_big.ipynb): what training the larger GPT-2s keeps in memory, tiles in a GPU's
+# fast memory, sharded steps beside those of one worker, other ways to divide a model, how many operations a token
+# costs, what a published formula for the best size says when its digits are taken seriously, and how far apart the
+# sizes of a profile should lie.
 
 # %%
 import math
@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import plots
-from helpers.parts.big import Ledger, best_size, checkpointed, flops_per_token
+from helpers.parts.big import best_size, flops_per_token
 from helpers.parts.generator import CharTransformer
 from helpers.parts.sharding import SmallGPT, flat_gradient, flattened, in_threads, sharded_step
 
@@ -61,39 +61,6 @@ plt.show()
 # %% [markdown]
 # **How to read it.** Each bar is a model in float32, trained on four texts at a time. Not included: the input that
 # GPT-2's GELU keeps and our ReLU does not, and the logits of the output layer. The lines are common sizes of GPU memory.
-
-# %% [markdown]
-# ## With checkpoints a step has one hump for each block
-#
-# Lesson 9's model keeps least at both ends of a step, and most between its two passes. With checkpoints each block is
-# computed again in the backward pass, used and freed:
-
-# %% mystnb={"image": {"alt": "Memory kept by autograd through one step, against the number of changes. With everything kept it climbs in steps to about 50 megabytes in the middle and falls in steps to 0. Checkpointed, it rises to 4 megabytes in the first few changes and then makes four humps, one per block, the first reaching about 16 megabytes and each a little lower than the one before."}}
-torch.manual_seed(0)
-blocks = CharTransformer(256, 128, 8, 4, 512).transformer.blocks
-x = torch.randn(4, 512, 128, requires_grad=True)
-
-ax = plt.subplots(figsize=(6, 3.0))[1]
-ways = {"everything kept": lambda block, x: block(x), "checkpointed": checkpointed}
-for number, (name, run_block) in enumerate(ways.items()):
-    with Ledger(blocks.parameters()) as kept:
-        y = x
-        for block in blocks:
-            y = run_block(block, y)
-        y.sum().backward()
-    places = [i / (len(kept.history) - 1) for i in range(len(kept.history))]
-    ax.step(places, [amount / 1e6 for amount in kept.history], where="post", label=name,
-            color=plots.COLOURS[number], linestyle=plots.DASHES[number])
-    print(f"{name}: {kept.peak / 1e6:.1f} MB at the peak")
-ax.set(xlabel="course of one step", ylabel="MB kept by autograd", ylim=(0, None),
-       title="Checkpointed, one block at a time is in memory")
-ax.set_xticks([0, 1], ["begin", "end"])
-ax.legend()
-plt.show()
-
-# %% [markdown]
-# **How to read it.** The memory that autograd holds for the four blocks, one point for each tensor saved or freed; the
-# axis is not time. Checkpointed, the forward pass is only the first small steps.
 
 # %% [markdown]
 # ## Tiles also save traffic
