@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.checking.judge.axis_names import indices
+from helpers.checking.judge.pair import indices
 from helpers.checking.run.answers import Outcome
 from helpers.exercises import behaviour
 from helpers.text import counted

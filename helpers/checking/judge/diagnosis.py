@@ -15,9 +15,8 @@ from dataclasses import replace
 import torch
 
 from helpers.checking.judge import arrangement, partly_right, relations
-from helpers.checking.judge.axis_names import axis_name
 from helpers.checking.judge.compare import close
-from helpers.checking.judge.pair import ENOUGH, Detector, Pair, dtype_name
+from helpers.checking.judge.pair import ENOUGH, Detector, Pair, axis_name, dtype_name
 from helpers.checking.run.answers import NOT_ATTEMPTED, REFUSED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
 from helpers.exercises.tensor_names import (
