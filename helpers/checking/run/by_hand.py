@@ -14,7 +14,6 @@ from __future__ import annotations
 import _lsprof
 import contextlib
 import functools
-import os
 import sys
 import tomllib
 import traceback
@@ -29,13 +28,13 @@ from unittest import mock
 import torch
 
 from helpers.checking.run import answers
+from helpers.checking.run.answers import TORCH
 from helpers.exercises.aspects import Forbidden
 from helpers.exercises.exercise import Exercise
 
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 ELEMENTARY, LAYERS = frozenset(_WORDS["elementary"].split()), frozenset(_WORDS["layers"].split())
 CODE, NOT_CODE, GRAPHS = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "graphs"))
-TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 RAN = "Your answer ran {}, which is PyTorch's own Python code. {}"
 READ = "Your answer read {}, which is PyTorch's own source. No exercise needs that."
@@ -212,11 +211,9 @@ def _called_by_answers(calls: Mapping[CodeType, list[CodeType]], through_torch: 
                 ahead.append(code)
 
 
-@contextlib.contextmanager
-def building(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
+def building(exercise: Exercise, noticed: list[str]) -> contextlib.AbstractContextManager[None]:
     """Within the block the cell runs that the answer comes from."""
-    with _code_is_noticed(exercise.by_hand, noticed, building=True) if exercise.by_hand else contextlib.nullcontext():
-        yield
+    return _code_is_noticed(exercise.by_hand, noticed, building=True) if exercise.by_hand else contextlib.nullcontext()
 
 
 @cache
