@@ -63,11 +63,6 @@ class CellScan:
     refused: str = ""
     """Why it cannot be read, or ""."""
 
-    @classmethod
-    def from_json(cls, data: Mapping) -> CellScan:
-        """What `dataclasses.asdict` made."""
-        return cls(**{**data, "suspicious": tuple(Finding(**line) for line in data["suspicious"])})
-
 
 def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = None, released: str = "") -> CellScan:
     """What the text of an answer shows.
@@ -77,7 +72,7 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
     """
     name, cell = exercise.name, cell_of(source)
     others = [cell_of(each.text).tree for each in program.definitions] if program else []
-    needed = [*others, needed_part(name, cell_of(program.own) if program else cell)]
+    needed = [*others, needed_part(name, cell)]
     shape, size = cell.shape
     return CellScan(
         program=cell.digest,
@@ -118,7 +113,8 @@ class SubmissionScan:
     def from_json(cls, data: Mapping) -> SubmissionScan:
         """What `dataclasses.asdict` made."""
         slices = {name: ProgramSlice.from_json(each) for name, each in data["slices"].items()}
-        scans = {name: CellScan.from_json(each) for name, each in data["scans"].items()}
+        findings = {name: tuple(Finding(**line) for line in each["suspicious"]) for name, each in data["scans"].items()}
+        scans = {name: CellScan(**{**each, "suspicious": findings[name]}) for name, each in data["scans"].items()}
         return cls(slices, scans, dict(data["predictions"]))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from helpers.checking.read.finished_parts import parts_imported
-from helpers.checking.read.syntax import STAR, Cell, Statement, Unreadable, cell_of
+from helpers.checking.read.syntax import STAR, Cell, Function, Statement, Unreadable, cell_of
 from helpers.notebooks import defines
 
 MAY_USE = (
@@ -173,7 +173,8 @@ class _Definitions:
         self._computed: dict[str, dict[str, str]] = {}  # names that no definition binds: the cell, and who made it
         self._changed: dict[str, str] = {}  # names into whose objects something else writes
         halves = [[(cell, each) for cell in cells for each in cell.cell.statements] for cells in (before, after)]
-        own = frozenset(name for half in halves for _, each in half if each.function for name in each.binds)
+        functions = [each for half in halves for _, each in half if isinstance(each.node, Function)]
+        own = frozenset(name for each in functions for name in each.binds)
         for half in halves:
             known = set(self._by_name)
             for cell, each in half:

@@ -213,8 +213,6 @@ class Statement:
     """binds, uses: names of the notebook that it gives a meaning, and that it reads, also within its functions."""
     defines: bool
     """It is a definition (see `is_definition`)."""
-    function: bool
-    """It is a function."""
     reads: frozenset[str]
     calls: frozenset[str]
     """reads, calls: the names that it reads and that it calls when it runs, outside of functions and classes."""
@@ -231,9 +229,9 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
     binds, uses = names_of(text)
     if isinstance(node, ast.ImportFrom) and node.names[0].name == STAR:
         binds = frozenset({STAR})
-    defines, function = is_definition(node), isinstance(node, Function)
+    defines = is_definition(node)
     changes = frozenset() if defines else _changed_by(node)
-    return Statement(node, text, line, binds, uses, defines, function, _read_by(node), _called_by(node), changes)
+    return Statement(node, text, line, binds, uses, defines, _read_by(node), _called_by(node), changes)
 
 
 def _shares_lines(node: ast.stmt, lines: list[str]) -> bool:
