@@ -33,7 +33,6 @@ from helpers.notebooks import SETUP
 
 Parts = Mapping[str, str | CodeType]
 
-UNDEFINED = "The cell of this exercise does not define `{name}`."
 OWN = "<your cell>"  # the file that the own cell goes by in tracebacks
 
 
@@ -64,7 +63,7 @@ def _build(name: str, program: ProgramSlice, namespace: dict) -> tuple[object, s
     errors.append(_run(program.own, OWN, "the cell of this exercise", namespace))
     stopped = next(filter(None, errors), "")
     if name not in namespace:
-        raise NothingDefined(f"{UNDEFINED.format(name=name)} {stopped}".rstrip())
+        raise NothingDefined(f"The cell of this exercise does not define `{name}`. {stopped}".rstrip())
     return namespace[name], stopped
 
 
