@@ -125,7 +125,6 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
 
 
 def _laid_out(comparison: Comparison, recognised: Explained, said: Mapping[str, str]) -> Verdict:
-    """The verdict, aspect by aspect, with its points."""
     exercise, key, right = comparison.exercise, comparison.key, comparison.right
     computed = was_computed(exercise, right, key)
     lines: list[AspectVerdict] = []

@@ -32,13 +32,11 @@ class Finding:
     """Something that an instructor looks at before the answer counts; it is no accusation."""
 
     cell: str
-    """Its label."""
     line: int
     """From 1; 0 where none can be named."""
     excerpt: str
     """That line, not yet sanitized."""
     why: str
-    """One sentence."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,6 @@ class CellScan:
     size: int = 0
     """shape, size: see `Cell.shape`."""
     suspicious: tuple[Finding, ...] = ()
-    """Lines for the instructor."""
     refused: str = ""
     """Why it cannot be read, or ""."""
 

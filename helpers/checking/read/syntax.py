@@ -203,16 +203,14 @@ class Statement:
     """One statement at the top of a cell."""
 
     node: ast.stmt
-    """Its syntax tree."""
     text: str
-    """Its source."""
     line: int
     """Where it begins, from 1."""
     binds: frozenset[str]
     uses: frozenset[str]
     """binds, uses: names of the notebook that it gives a meaning, and that it reads, also within its functions."""
     defines: bool
-    """It is a definition (see `is_definition`)."""
+    """See `is_definition`."""
     reads: frozenset[str]
     calls: frozenset[str]
     """reads, calls: the names that it reads and that it calls when it runs, outside of functions and classes."""

@@ -75,7 +75,6 @@ def restricted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _operators_intercepted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
-    """Within the block, an operator that is not allowed raises Forbidden."""
     _intercept_operators()
     _exercises.append(exercise)
     _switch(True)

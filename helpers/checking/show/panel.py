@@ -54,8 +54,6 @@ color:inherit;overflow:auto}
 
 @dataclass(frozen=True)
 class _Row:
-    """One line of a panel."""
-
     sign: str
     name: str
     colour: str
@@ -68,8 +66,6 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Panel:
-    """What a panel shows."""
-
     name: str
     state: str
     colour: str
