@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -240,8 +239,7 @@ def difference_in_numbers(failure: Failure, context: Context) -> str:
     return f"{difference}{elsewhere if right else ''}"
 
 
-Rule = Callable[[Failure, Context], str]
-RULES: tuple[Rule, ...] = (
+RULES = (
     named_mistake,
     error,
     other_names,
