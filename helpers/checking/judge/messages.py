@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import torch
@@ -127,11 +128,6 @@ class Context:
         """Does a value aspect raise?"""
         return any(outcome.state == RAISED for aspect, outcome, _ in self.comparison.failures if not aspect.side)
 
-    @cached_property
-    def misnamed(self) -> bool:
-        """Did a module's parameters come out with other names or shapes than the reference's?"""
-        return any(_names_differ(*each) for each in self.comparison.failures)
-
 
 def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
     """What to say beside each aspect that fails, by its name."""
@@ -166,7 +162,7 @@ def error(failure: Failure, context: Context) -> str:
 def other_names(failure: Failure, context: Context) -> str:
     """Values of a module whose weights could not be filled in by name."""
     answered = failure.outcome.state == ANSWERED and not failure.aspect.side
-    return MISNAMED if context.misnamed and answered else ""
+    return MISNAMED if answered and any(_names_differ(*each) for each in context.comparison.failures) else ""
 
 
 def gradients_of_wrong_values(failure: Failure, context: Context) -> str:
@@ -177,20 +173,23 @@ def gradients_of_wrong_values(failure: Failure, context: Context) -> str:
     return f"{context.unused} {OF_WRONG_VALUES}".lstrip()
 
 
-def calls_of_the_model(failure: Failure, context: Context) -> str:
-    """How the answer calls the model that it is given, where the solution does otherwise."""
-    return _said_once(other_calls(failure.outcome, failure.target), failure, context)
-
-
 def difference_of_a_kind(failure: Failure, context: Context) -> str:
     """A difference that has a name: a factor, an exchange of axes, another shape; and a known mistake that gives it."""
     difference, of_a_kind = failure.difference
     return f"{difference} {similar_mistake(failure, context)}".rstrip() if of_a_kind else ""
 
 
-def dependence(failure: Failure, context: Context) -> str:
-    """What the result wrongly depends on, or wrongly ignores."""
-    return _said_once(other_dependence(failure.outcome, failure.target), failure, context)
+def other_behaviour(seen: Callable[[Outcome, Outcome], str], failure: Failure, context: Context) -> str:
+    """What an answer does otherwise than the solution, before what its numbers show. Said once.
+
+    seen: tells it of the outcome and the right one.
+    """
+    fact = seen(failure.outcome, failure.target)
+    if not fact or fact in context.causes or failure.aspect.side or failure.outcome.state != ANSWERED:
+        return ""
+    context.causes.add(fact)
+    numbers = difference_of_a_kind(failure, context) or difference_in_numbers(failure, context)
+    return f"{fact} {numbers.removeprefix(ONLY_NUMBERS)}"
 
 
 def presumably_the_same(failure: Failure, context: Context) -> str:
@@ -244,9 +243,9 @@ RULES = (
     error,
     other_names,
     gradients_of_wrong_values,
-    calls_of_the_model,
+    partial(other_behaviour, other_calls),
     difference_of_a_kind,
-    dependence,
+    partial(other_behaviour, other_dependence),
     presumably_the_same,
     similar_mistake,
     nothing_depends_on_it,
@@ -255,15 +254,6 @@ RULES = (
 
 
 # ----------------------------------------------------------------------------------------------- what rules ask
-
-
-def _said_once(fact: str, failure: Failure, context: Context) -> str:
-    """What an answer does otherwise, before what its numbers show; "" where there is nothing, or it was said."""
-    if not fact or fact in context.causes or failure.aspect.side or failure.outcome.state != ANSWERED:
-        return ""
-    context.causes.add(fact)
-    numbers = difference_of_a_kind(failure, context) or difference_in_numbers(failure, context)
-    return f"{fact} {numbers.removeprefix(ONLY_NUMBERS)}"
 
 
 def _at_first_cross(comparison: Comparison, recognised: Explained) -> Explained:
