@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from helpers.checking.read.program_slice import CodeCell, ProgramSlice, needed_part, slice_of
+from helpers.checking.read.program_slice import CodeCell, Definition, ProgramSlice, needed_part, slice_of
 from helpers.checking.read.syntax import cell_of, spelled
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
@@ -85,15 +85,14 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
 
 
 def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[Finding]:
-    texts = [(each.cell, each.line, each.text) for each in program.definitions]
-    for cell, first, text in [*texts, (own, 1, program.own)]:
-        lines = text.split("\n")
-        for line, name in spelled(cell_of(text).tree):
+    for each in (*program.definitions, Definition(own, 1, program.own)):
+        lines = each.text.split("\n")
+        for line, name in spelled(cell_of(each.text).tree):
             if name not in INTROSPECTION and not name.startswith(OWN_ROOMS):
                 continue
             excerpt = lines[line - 1].strip()[:LONGEST_EXCERPT] if line <= len(lines) else ""
             why = f"It uses `{name}`, which leads out of the answer and which no exercise needs."
-            yield Finding(cell, first + line - 1, excerpt, why)
+            yield Finding(each.cell, each.line + line - 1, excerpt, why)
 
 
 @dataclass(frozen=True)
