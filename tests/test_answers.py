@@ -115,7 +115,7 @@ def test_what_was_collected_is_reduced_where_it_is_judged():
     ],
 )
 def test_what_no_probe_can_have_collected_is_refused_and_raises_nothing(tensors, says):
-    outcome = reduced(Answer("raw_weights", {"values": Outcome(ANSWERED, tensors)}), REDUCED, "desk").outcomes["values"]
+    outcome = reduced(Answer({"values": Outcome(ANSWERED, tensors)}), REDUCED, "desk").outcomes["values"]
     assert outcome.state == (REFUSED if says else ANSWERED) and says in outcome.says
 
 

@@ -241,15 +241,6 @@ def test_what_the_exercise_names_is_allowed_and_without_a_word_of_it_everything_
     assert noticed == []
 
 
-def test_where_no_operator_is_allowed_not_even_a_tensor_is_made():
-    count = Exercise("rows", 1, 1, BY_HAND.aspects, by_hand="Count on paper.", operators=None)
-    written, own_sum = in_a_cell("nn.Linear(2, 3)"), in_a_cell("sum(range(x))")
-    with watched(count):
-        assert own_sum(4) == 6 and torch.ones(2).sum() == 2  # a probe may compute
-        with pytest.raises(Forbidden, match="Count on paper."):
-            written(X)
-
-
 # ------------------------------------------------------------------------------------- what is only noticed
 
 NOTICED = {

@@ -72,7 +72,7 @@ def key_of(lesson):
     """A key of the right answers alone."""
     answers = Answers(sources([lesson])[0])
     entries = {e.name: ExerciseKey(run(e, answers.make(e.name), SEED).outcomes) for e in lesson_of(lesson)}
-    return AnswerKey(lesson, SEED, entries)
+    return AnswerKey(SEED, entries)
 
 
 released = cache(answer_notebook)

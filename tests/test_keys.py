@@ -95,7 +95,7 @@ def with_cases(lesson_source, *names):
     """A key in which each exercise of the lesson has one aspect, with tensors of these names."""
     outcome = Outcome(ANSWERED, {name: torch.ones(1) for name in names})
     entries = {exercise.name: ExerciseKey({"values": outcome}) for exercise in lesson_source.lesson}
-    return AnswerKey(lesson_source.name, SHIPPED_SEED, entries)
+    return AnswerKey(SHIPPED_SEED, entries)
 
 
 def test_an_exercise_without_a_much_larger_case_is_found(first_lesson, monkeypatch):
@@ -151,7 +151,7 @@ def disturbed(key: AnswerKey) -> AnswerKey:
             mistakes.append(dataclasses.replace(mistake, outcomes={**reference, **own}))
         return ExerciseKey(reference, tuple(mistakes), released=exercise.released)
 
-    return AnswerKey(key.lesson, key.seed, {name: entry(each) for name, each in key.exercises.items()})
+    return AnswerKey(key.seed, {name: entry(each) for name, each in key.exercises.items()})
 
 
 @pytest.mark.deep
@@ -225,7 +225,7 @@ def test_a_key_that_is_off_by_a_thousandth_anywhere_is_stale(source, monkeypatch
             other = {**entry.reference[aspect.name].tensors, **{n: t * 1.001 for n, t in tensors.items()}}
             reference = {**entry.reference, aspect.name: Outcome(ANSWERED, other)}
             changed[exercise.name] = ExerciseKey(reference, entry.mistakes)
-            found = list(stale_key(source, AnswerKey(key.lesson, key.seed, changed)))
+            found = list(stale_key(source, AnswerKey(key.seed, changed)))
             if not any(exercise.name in finding for finding in found):
                 missed.append((exercise.name, aspect.name))
     assert missed == []

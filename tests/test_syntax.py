@@ -216,7 +216,6 @@ def test_statements_know_their_lines_and_keep_their_text():
     assert [s.line for s in (first, second, function)] == [1, 1, 4]
     assert (first.text, second.text) == ("x = 1", "y = 2")
     assert function.text == "@wraps\n@again\ndef f():\n    return 1   # one"
-    assert (first.function, function.function) == (False, True)
 
 
 # ------------------------------------------------------------------------------------------- equal programs

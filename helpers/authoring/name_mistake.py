@@ -101,7 +101,7 @@ class Proposal:
         """By itself, with the shipped key's inputs, it has the digest of the answer that was graded."""
         name = self.mistake.exercise
         (known,) = [one for one in shipped[name].mistakes if one.slug == self.mistake.name]
-        if digest_of_wrong(Answer(name, known.outcomes), verdict_of(self.record)) != self.record["answer"]:
+        if digest_of_wrong(Answer(known.outcomes), verdict_of(self.record)) != self.record["answer"]:
             raise CannotName(OTHER_NUMBERS.format(lesson=self.source.name))
 
 

@@ -41,7 +41,7 @@ from helpers.checking.run.kernel_state import KernelState, TimeLimitExceeded, ti
 from helpers.checking.show import panel
 from helpers.checking.show.waiting import Waiting
 from helpers.course import PACKED_SOLUTIONS, ROOT, SOLUTIONS, VALIDATING
-from helpers.exercises import Exercise, Lesson, UnknownLesson, load_lesson, open_task
+from helpers.exercises import Exercise, Lesson, load_lesson, open_task
 from helpers.text import number
 
 REMEDY = (
@@ -308,6 +308,3 @@ def start(lesson: str) -> Check:
     loaded, shell = load_lesson(lesson), get_ipython()
     kernel = KernelState(shell, [exercise.name for exercise in loaded]) if shell is not None else None
     return Check(loaded, kernel)
-
-
-__all__ = ["Check", "CheckFailed", "UnknownLesson", "start"]

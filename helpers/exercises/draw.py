@@ -72,9 +72,9 @@ class Draw:
         scale = 1.0 + 9.0 * (self._random.uniform(0, 1, shape) < 0.05)
         return self._tensor(np.clip(scale * self._random.standard_normal(shape), -most, most), dtype)
 
-    def uniform(self, low: float, high: float, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    def uniform(self, low: float, high: float, *shape: int) -> torch.Tensor:
         """Independent uniform numbers in [low, high) of the given shape."""
-        return self._tensor(self._random.uniform(low, high, shape), dtype)
+        return self._tensor(self._random.uniform(low, high, shape), torch.float32)
 
     def integers(self, low: int, high: int, *shape: int) -> torch.Tensor:
         """Independent integers in [low, high) of the given shape, as int64."""

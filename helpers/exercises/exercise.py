@@ -130,10 +130,10 @@ class Exercise:
     """
     by_hand: str = ""
     """What to write oneself, in a sentence; "" where all of torch may be used. Elementary operators are allowed then,
-    and those of `operators` ("softmax"; None allows none at all), and no Python code of torch that computes
-    something (see `checking.run.by_hand`).
+    and those of `operators` ("softmax"), and no Python code of torch that computes something (see
+    `checking.run.by_hand`).
     """
-    operators: tuple[str, ...] | None = ()
+    operators: tuple[str, ...] = ()
     no_larger: str = ""
     """Why no case of it can be much larger than the others; "" where one is (see `aspects.LARGER`)."""
     may_be_typed_in: str = ""

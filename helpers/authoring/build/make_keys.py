@@ -82,7 +82,7 @@ def _key(
             KnownMistake(m.name, m.title, m.says, mistaken_outcomes(exercise, m)) for m in known[exercise.name]
         )
         entries[exercise.name] = ExerciseKey(reference, mistakes, released=_released(source, exercise))
-    return AnswerKey(source.name, str(seed), entries)
+    return AnswerKey(str(seed), entries)
 
 
 def same_on_another_machine(shipped: Outcome, fresh: Outcome, aspect: Aspect, *, mistaken: bool = False) -> bool:

@@ -151,7 +151,7 @@ def answer_of(
     """What a variant answers: from the key of the seed for a known mistake, and else what it returns."""
     for mistake in entry.mistakes if isinstance(variant, (Mistake, StudentMistake)) else ():
         if mistake.slug == variant.name:
-            return Answer(exercise.name, mistake.outcomes)
+            return Answer(mistake.outcomes)
     return answers.answer(exercise, seed, variant)
 
 

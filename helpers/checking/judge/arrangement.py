@@ -7,7 +7,6 @@ import math
 
 import torch
 
-from helpers.checking.judge.axis_names import axis_names, entry, region
 from helpers.checking.judge.pair import ENOUGH, Pair, dtype_name, shown, told_apart
 from helpers.text import listed
 
@@ -36,8 +35,8 @@ def not_finite(pair: Pair) -> str:
     number = pair.mine[tuple(first)].item()
     nan = math.isnan(number)
     bad &= pair.mine.isnan() if nan else pair.mine == number
-    some = f"in {int(bad.sum())} of {bad.numel()} entries, first at {entry(first, pair.axes)}"
-    where = f" {region(bad, pair.axes) or some}" if bad.dim() else ""
+    some = f"in {int(bad.sum())} of {bad.numel()} entries, first at {pair.entry(first)}"
+    where = f" {pair.region(bad) or some}" if bad.dim() else ""
     if nan:
         return (
             f"Your result is NaN (not a number){where}. NaN comes from 0/0, ∞ − ∞, 0 · ∞ and roots or logarithms of "
@@ -88,7 +87,7 @@ def transposed(pair: Pair) -> str:
         alike = pair.goal.shape[first] == pair.goal.shape[second] > 1
         if alike and pair.alike(pair.mine.transpose(first, second), pair.goal):
             last = (first, second) == (pair.goal.dim() - 2, pair.goal.dim() - 1)
-            both = axis_names((first, second), pair.axes, pair.goal.shape)
+            both = pair.several_axes((first, second))
             which = "last two axes" if last and both == f"axes {first} and {second}" else both
             return f"Your numbers are the right ones with the {which} exchanged: you have the transpose."
     return ""
@@ -163,7 +162,7 @@ def truth(pair: Pair) -> str:
     many, few = int(extra.sum()), int(missing.sum())
     if not (many and few):
         wrong, kind = (extra, "True") if many else (missing, "False")
-        where = region(wrong, pair.axes) or f"the first at {entry(wrong.nonzero()[0].tolist(), pair.axes)}"
+        where = pair.region(wrong) or f"the first at {pair.entry(wrong.nonzero()[0].tolist())}"
         entries = "1 entry" if many + few == 1 else f"{many + few} entries"
         return f"Your result is {kind} in {entries} where it should be {not many}, {where}."
     return ""

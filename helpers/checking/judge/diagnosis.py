@@ -15,9 +15,8 @@ from dataclasses import replace
 import torch
 
 from helpers.checking.judge import arrangement, partly_right, relations
-from helpers.checking.judge.axis_names import axis_name
 from helpers.checking.judge.compare import close
-from helpers.checking.judge.pair import ENOUGH, Detector, Pair, dtype_name
+from helpers.checking.judge.pair import ENOUGH, Detector, Pair, axis_name, dtype_name
 from helpers.checking.run.answers import NOT_ATTEMPTED, REFUSED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
 from helpers.exercises.tensor_names import (
@@ -69,9 +68,7 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     if not target.tensors:
         return ONLY_LARGER, True
     if yours.tensors.keys() != target.tensors.keys():
-        if aspect.missed:
-            return aspect.missed, True
-        return _other_things(yours.tensors, target.tensors), True
+        return aspect.missed or _other_things(yours.tensors, target.tensors), True
     wrong = [name for name in target.tensors if not close(yours.tensors[name], target.tensors[name], aspect)]
     mine, goal = yours.tensors[wrong[0]], target.tensors[wrong[0]]
     if aspect.missed and aspect.side:
@@ -83,8 +80,7 @@ def difference(aspect: Aspect, yours: Outcome, target: Outcome) -> tuple[str, bo
     if aspect.kind_of(wrong[0]) is Kind.QUESTION:
         answers = ("yes" if number.any() else "no" for number in (mine, goal))
         return "{}{} Of your answer: {}. It has to be: {}.".format(wrong[0][0].upper(), wrong[0][1:], *answers), True
-    sentence = _exchanged(wrong, yours, target, aspect) or _all_numbers(wrong, yours, target, aspect)
-    if sentence:
+    if sentence := _exchanged(wrong, yours, target, aspect) or _all_numbers(wrong, yours, target, aspect):
         return sentence, True
     if sentence := without_gradient(aspect, yours, target):
         return f"{sentence}{CUT}", True

@@ -51,7 +51,6 @@ class ExerciseKey:
 class AnswerKey:
     """The key of one lesson under one seed."""
 
-    lesson: str
     seed: str
     exercises: Mapping[str, ExerciseKey] = field(default_factory=dict)
     """By name."""
@@ -87,7 +86,7 @@ def key_as_bytes(key: AnswerKey, lesson: Lesson) -> bytes:
         exercises[name] = {"reference": reference, "mistakes": mistakes, **released}
     about = {
         "format": FORMAT,
-        "lesson": key.lesson,
+        "lesson": lesson.name,
         "seed": key.seed,
         "fingerprint": digest_of_exercises(lesson),
         "exercises": exercises,
@@ -137,7 +136,7 @@ def key_from_bytes(lesson: Lesson, data: bytes, name: str, remedy: str) -> Answe
         if (about["format"], about["fingerprint"]) != (FORMAT, digest_of_exercises(lesson)):
             raise BadKey(f"The answer key {name} was made for another version of {lesson.name}. {remedy}")
         exercises = {e.name: _exercise_key(e, about["exercises"][e.name], tensors) for e in lesson}
-        return AnswerKey(lesson.name, about["seed"], exercises)
+        return AnswerKey(about["seed"], exercises)
     except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as problem:
         raise BadKey(f"The answer key {name} is damaged and cannot be read. {remedy}") from problem
 

@@ -1,15 +1,17 @@
 """What to say beside each aspect that fails: the first of `RULES` that has something to say speaks.
 
-A rule looks at one failure and at what was said of those above it, and returns a sentence, or None where it does not
+A rule looks at one failure and at what was said of those above it, and returns a sentence, or "" where it does not
 apply. Order matters: a new rule goes before those whose words its own shall replace.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 import torch
 
@@ -17,7 +19,6 @@ from helpers.checking.judge.behaviour import other_calls, other_dependence
 from helpers.checking.judge.compare import same_outcome
 from helpers.checking.judge.diagnosis import WHAT_CUTS, without_gradient
 from helpers.checking.judge.diagnosis import difference as difference_of
-from helpers.checking.judge.error_words import meaning
 from helpers.checking.judge.partly_right import ONLY_NUMBERS
 from helpers.checking.judge.recognition import Comparison, Explained, cases_against, lost_aspects
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
@@ -43,6 +44,8 @@ MISNAMED = (
     "shapes of its parameters are."
 )
 META = " (`meta` is the check's stand-in for a GPU.)"
+EXPLAINED_ERRORS = ("RuntimeError", "IndexError", "ValueError", "TypeError", "AttributeError", "InductorError")
+_MEANINGS = tomllib.loads(Path(__file__).with_name("error_words.toml").read_text(encoding="utf-8"))["meaning"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Context:
 
     def message(self, failure: Failure) -> str:
         """What to say of the next failure. A cause is explained once, where it is met first."""
-        sentence = next(said for rule in RULES if (said := rule(failure, self)) is not None)
+        sentence = next(filter(None, (rule(failure, self) for rule in RULES)), "")
         # The same error may come from another line, or with other words around it
         cause = (failure.outcome.says if self.raised(failure) else "") or sentence
         repeated = cause in self.causes
@@ -125,11 +128,6 @@ class Context:
         """Does a value aspect raise?"""
         return any(outcome.state == RAISED for aspect, outcome, _ in self.comparison.failures if not aspect.side)
 
-    @cached_property
-    def misnamed(self) -> bool:
-        """Did a module's parameters come out with other names or shapes than the reference's?"""
-        return any(_names_differ(*each) for each in self.comparison.failures)
-
 
 def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
     """What to say beside each aspect that fails, by its name."""
@@ -144,60 +142,63 @@ def messages(comparison: Comparison, recognised: Explained, similar: Explained) 
 # ------------------------------------------------------------------------------------------------- rules
 
 
-def named_mistake(failure: Failure, context: Context) -> str | None:
+def named_mistake(failure: Failure, context: Context) -> str:
     """A known mistake explains it."""
     mistake = context.explained.get(failure.aspect.name)
-    return mistake.says if mistake else None
+    return mistake.says if mistake else ""
 
 
-def error(failure: Failure, context: Context) -> str | None:
+def error(failure: Failure, context: Context) -> str:
     """An error, what it means and where it was raised. One that the values raise too is shown once."""
     aspect = failure.aspect
     if not context.raised(failure):
-        return None
+        return ""
     if aspect.side and context.values_raise and any(map(context.raised, context.above)):
         return SAME_CAUSE
     own = aspect.side and aspect.kind is not Kind.ARGUMENT and not context.values_raise
     return _error_message(failure.outcome, aspect.missed if own else "")
 
 
-def other_names(failure: Failure, context: Context) -> str | None:
+def other_names(failure: Failure, context: Context) -> str:
     """Values of a module whose weights could not be filled in by name."""
     answered = failure.outcome.state == ANSWERED and not failure.aspect.side
-    return MISNAMED if context.misnamed and answered else None
+    return MISNAMED if answered and any(_names_differ(*each) for each in context.comparison.failures) else ""
 
 
-def gradients_of_wrong_values(failure: Failure, context: Context) -> str | None:
+def gradients_of_wrong_values(failure: Failure, context: Context) -> str:
     """Gradients of values that are wrong as well."""
     above = any(each.outcome.state == ANSWERED and not each.aspect.side for each in context.above)
     if not above or failure.outcome.state != ANSWERED or failure.aspect.kind is not Kind.GRADIENT:
-        return None
+        return ""
     return f"{context.unused} {OF_WRONG_VALUES}".lstrip()
 
 
-def calls_of_the_model(failure: Failure, context: Context) -> str | None:
-    """How the answer calls the model that it is given, where the solution does otherwise."""
-    return _said_once(other_calls(failure.outcome, failure.target), failure, context)
-
-
-def difference_of_a_kind(failure: Failure, context: Context) -> str | None:
+def difference_of_a_kind(failure: Failure, context: Context) -> str:
     """A difference that has a name: a factor, an exchange of axes, another shape; and a known mistake that gives it."""
     difference, of_a_kind = failure.difference
-    return f"{difference} {similar_mistake(failure, context) or ''}".rstrip() if of_a_kind else None
+    return f"{difference} {similar_mistake(failure, context)}".rstrip() if of_a_kind else ""
 
 
-def dependence(failure: Failure, context: Context) -> str | None:
-    """What the result wrongly depends on, or wrongly ignores."""
-    return _said_once(other_dependence(failure.outcome, failure.target), failure, context)
+def other_behaviour(seen: Callable[[Outcome, Outcome], str], failure: Failure, context: Context) -> str:
+    """What an answer does otherwise than the solution, before what its numbers show. Said once.
+
+    seen: tells it of the outcome and the right one.
+    """
+    fact = seen(failure.outcome, failure.target)
+    if not fact or fact in context.causes or failure.aspect.side or failure.outcome.state != ANSWERED:
+        return ""
+    context.causes.add(fact)
+    numbers = difference_of_a_kind(failure, context) or difference_in_numbers(failure, context)
+    return f"{fact} {numbers.removeprefix(ONLY_NUMBERS)}"
 
 
-def presumably_the_same(failure: Failure, context: Context) -> str | None:
+def presumably_the_same(failure: Failure, context: Context) -> str:
     """Nothing but wrong numbers, where what could be said presumes that the values above are right.
 
     Of fewer numbers than are wrong above it is said all the same: nobody should look there first.
     """
     if not failure.presumes:
-        return None
+        return ""
     above = [each for each in context.above if not each.aspect.side and each.aspect.kind is not Kind.GRADIENT]
     unknown = all(each.only_numbers and each.aspect.name not in context.explained for each in (*above, failure))
     if unknown and failure.size < min((each.size for each in above), default=0):
@@ -205,11 +206,11 @@ def presumably_the_same(failure: Failure, context: Context) -> str | None:
     return MAY_BE_THE_SAME
 
 
-def similar_mistake(failure: Failure, context: Context) -> str | None:
+def similar_mistake(failure: Failure, context: Context) -> str:
     """The numbers of a known mistake that cannot have been made as a whole."""
     mistake = context.similar.get(failure.aspect.name)
     if mistake is None:
-        return None
+        return ""
     comparison = context.comparison
     lost = lost_aspects(comparison.exercise, mistake, comparison.key)
     right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
@@ -218,9 +219,9 @@ def similar_mistake(failure: Failure, context: Context) -> str | None:
     return LIKE.format(mistake.title, listed(right))
 
 
-def nothing_depends_on_it(failure: Failure, context: Context) -> str | None:
+def nothing_depends_on_it(failure: Failure, context: Context) -> str:
     """Wrong numbers, and a gradient that is 0 everywhere. Said once."""
-    return f"{WRONG_NUMBERS} {context.unused}" if context.unused else None
+    return f"{WRONG_NUMBERS} {context.unused}" if context.unused else ""
 
 
 def difference_in_numbers(failure: Failure, context: Context) -> str:
@@ -237,15 +238,14 @@ def difference_in_numbers(failure: Failure, context: Context) -> str:
     return f"{difference}{elsewhere if right else ''}"
 
 
-Rule = Callable[[Failure, Context], str | None]
-RULES: tuple[Rule, ...] = (
+RULES = (
     named_mistake,
     error,
     other_names,
     gradients_of_wrong_values,
-    calls_of_the_model,
+    partial(other_behaviour, other_calls),
     difference_of_a_kind,
-    dependence,
+    partial(other_behaviour, other_dependence),
     presumably_the_same,
     similar_mistake,
     nothing_depends_on_it,
@@ -254,15 +254,6 @@ RULES: tuple[Rule, ...] = (
 
 
 # ----------------------------------------------------------------------------------------------- what rules ask
-
-
-def _said_once(fact: str, failure: Failure, context: Context) -> str | None:
-    """What an answer does otherwise, before what its numbers show; None where there is nothing, or it was said."""
-    if not fact or fact in context.causes or failure.aspect.side or failure.outcome.state != ANSWERED:
-        return None
-    context.causes.add(fact)
-    numbers = difference_of_a_kind(failure, context) or difference_in_numbers(failure, context)
-    return f"{fact} {numbers.removeprefix(ONLY_NUMBERS)}"
 
 
 def _at_first_cross(comparison: Comparison, recognised: Explained) -> Explained:
@@ -294,8 +285,14 @@ def _error_message(outcome: Outcome, missed: str) -> str:
     raised = f"Your code raised {error.rstrip('.!')}{where}."
     if re.search(r"\bmeta\b", error):
         raised += META
-    says = missed or meaning(error)
-    return f"{says} {raised}" if says else raised
+    return f"{missed or _meaning(error)} {raised}".lstrip()
+
+
+def _meaning(error: str) -> str:
+    """What an error of torch ("RuntimeError: ...") means; "" for one that is not known or says it itself."""
+    kind, _, text = error.partition(": ")
+    known = (each["words"] for each in _MEANINGS if kind in EXPLAINED_ERRORS and re.search(each["pattern"], text))
+    return next(known, "")
 
 
 def _names_differ(aspect: Aspect, yours: Outcome, target: Outcome) -> bool:

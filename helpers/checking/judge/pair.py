@@ -1,17 +1,20 @@
-"""A tensor beside the one that is right, and how the two are compared to find what one has to do with the other."""
+"""A tensor beside the one that is right: how the two are compared, and where in them something is.
+
+Axes go by the names that the docstring has for them, and indices count from 0.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 
-from helpers.checking.judge.axis_names import axis_name
 from helpers.exercises.exercise import Aspect
 from helpers.exercises.tolerance import WHOLE, widened
+from helpers.text import listed
 
 ENOUGH = 3  # numbers that agree beyond those that were fitted
 MOST_DIGITS = 16  # of a number in double precision
@@ -82,11 +85,66 @@ class Pair:
         return (one == other) | ((one - other).abs() <= allowed) & torch.isfinite(one) & torch.isfinite(other)
 
     def axis(self, place: int) -> str:
-        """The name of an axis in a sentence."""
+        """ "axis t", or "axis 0 (of length 2)" where the docstring has no name for it."""
         return axis_name(place, self.axes, self.goal.shape)
+
+    def several_axes(self, places: Sequence[int]) -> str:
+        """ "axis t", "axes b and t"."""
+        if len(places) == 1:
+            return self.axis(places[0])
+        named = all(_has_name(place, self.axes) for place in places)
+        return f"axes {listed([self.axes[place] if named else str(place) for place in places])}"
+
+    def entry(self, index: Sequence[int]) -> str:
+        """One entry: "[b=0, t=1]", or "[0, 1]" where the axes have no names."""
+        if all(_has_name(place, self.axes) for place in range(len(index))):
+            return "[" + ", ".join(f"{name}={i}" for name, i in zip(self.axes, index, strict=True)) + "]"
+        return "[" + ", ".join(map(str, index)) + "]"
+
+    def region(self, inside: torch.Tensor) -> str:
+        """Which part these booleans mark, "on the diagonal", "where t = 3"; "" for no part with a name."""
+        shape = inside.shape
+        if inside.all():
+            return "everywhere"
+        if inside.dim() >= 2 and min(shape[-2:]) > 2:
+            row, column = torch.arange(shape[-2])[:, None], torch.arange(shape[-1])
+            for part, words in (
+                (column == row, "on the diagonal of the last two axes"),
+                (column > row, "above the diagonal of the last two axes"),
+                (column < row, "below the diagonal of the last two axes"),
+                (column != row, "off the diagonal of the last two axes"),
+            ):
+                if torch.equal(inside, part.expand(shape)):
+                    return words
+        for place in range(inside.dim()):
+            along = inside.movedim(place, 0).reshape(shape[place], -1)
+            whole = along.all(dim=1)
+            if shape[place] > 1 and torch.equal(whole, along.any(dim=1)):
+                name = self.axes[place] if _has_name(place, self.axes) else f"the index of axis {place}"
+                return f"where {name} is {indices(whole)}"
+        return ""
 
 
 Detector = Callable[[Pair], str]
+
+
+def axis_name(place: int, names: Sequence[str], shape: Sequence[int]) -> str:
+    """The name of an axis in a sentence: see `Pair.axis`."""
+    named = len(names) == len(shape) and _has_name(place, names)
+    return f"axis {names[place]}" if named else f"axis {place} (of length {shape[place]})"
+
+
+def _has_name(place: int, names: Sequence[str]) -> bool:
+    """Has this axis a name that is no number and of no other axis?"""
+    return len(names) > 0 and not names[place][0].isdigit() and list(names).count(names[place]) == 1
+
+
+def indices(chosen: torch.Tensor) -> str:
+    """The places at which a list of booleans is True: "3", "0, 2 and 4", "3 to 8"."""
+    places = chosen.nonzero().flatten().tolist()
+    if len(places) > 2 and places[-1] - places[0] == len(places) - 1:
+        return f"{places[0]} to {places[-1]}"
+    return listed([str(place) for place in places])
 
 
 def shown(number: float | torch.Tensor, digits: int = 4) -> str:

@@ -6,8 +6,7 @@ import math
 
 import torch
 
-from helpers.checking.judge.axis_names import entry, indices, region
-from helpers.checking.judge.pair import ENOUGH, Pair, shown, told_apart
+from helpers.checking.judge.pair import ENOUGH, Pair, indices, shown, told_apart
 from helpers.exercises.exercise import Aspect
 
 NUMBERS_WRONG = "the numbers are not."  # said when nothing better is known
@@ -36,7 +35,7 @@ def except_a_constant(pair: Pair) -> str:
         or not (numbers == numbers[0]).all()
     ):
         return ""
-    if not torch.equal(wrong, pair.goal == numbers[0]) or "diagonal" in region(pair.near, pair.axes):
+    if not torch.equal(wrong, pair.goal == numbers[0]) or "diagonal" in pair.region(pair.near):
         return ""
     there = f" There it is {shown(yours[0])}." if (yours == yours[0]).all() else ""
     return f"Your result is right everywhere except where it has to be {shown(numbers[0])}.{there}"
@@ -44,7 +43,7 @@ def except_a_constant(pair: Pair) -> str:
 
 def along_an_axis(pair: Pair) -> str:
     """Right at some indices of an axis, or on one side of the diagonal."""
-    part = region(pair.near, pair.axes) if pair.near.dim() > 1 and pair.near.any() else ""
+    part = pair.region(pair.near) if pair.near.dim() > 1 and pair.near.any() else ""
     if "diagonal" in part:
         return f"Your result is right {part}, and nowhere else."
     best, sentence = 0.0, ""
@@ -121,7 +120,7 @@ def largest_difference(pair: Pair) -> str:
     still = f" {count} of {pair.goal.numel()} are right." if count else ""
     yours, right = told_apart(pair.mine[index], pair.goal[index])
     close = _close(pair.mine[index].item(), pair.goal[index].item()) if pair.fractions else ""
-    where = f"{which} {entry(list(index), pair.axes)}: yours is {yours}, the target {right}{close}.{still}"
+    where = f"{which} {pair.entry(index)}: yours is {yours}, the target {right}{close}.{still}"
     return f"{ONLY_NUMBERS}{where}"
 
 

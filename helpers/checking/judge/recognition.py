@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from helpers.checking.judge.compare import ENOUGH, close, distinctive, same_outcome
 from helpers.checking.judge.keys import ExerciseKey, KnownMistake, Outcomes
@@ -16,7 +17,7 @@ Explained = Mapping[str, KnownMistake]  # by aspect
 
 def unexplained(exercise: Exercise, answer: Answer, key: ExerciseKey) -> list[str]:
     """The names of the aspects whose outcomes are not the reference's; none where known mistakes explain them all."""
-    comparison = compare(exercise, answer.outcomes, key)
+    comparison = Comparison(exercise, answer.outcomes, key)
     explained, _ = recognise(comparison)
     names = [aspect.name for aspect in comparison.wrong]
     return names if explained.keys() < set(names) else []
@@ -29,8 +30,11 @@ class Comparison:
     exercise: Exercise
     outcomes: Outcomes
     key: ExerciseKey
-    right: frozenset[str]
-    """The names of the aspects that hold."""
+
+    @cached_property
+    def right(self) -> Set[str]:
+        """The names of the aspects that hold."""
+        return _agreeing(self.exercise, self.outcomes, self.key.reference)
 
     @property
     def wrong(self) -> list[Aspect]:
@@ -46,11 +50,6 @@ class Comparison:
     def right_values(self) -> list[Aspect]:
         """The value aspects that hold."""
         return [aspect for aspect in values_of(self.exercise) if aspect.name in self.right]
-
-
-def compare(exercise: Exercise, outcomes: Outcomes, key: ExerciseKey) -> Comparison:
-    """An answer's outcomes beside those of the key."""
-    return Comparison(exercise, outcomes, key, frozenset(_agreeing(exercise, outcomes, key.reference)))
 
 
 def _agreeing(exercise: Exercise, one: Outcomes, other: Outcomes) -> set[str]:

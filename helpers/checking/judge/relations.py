@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import torch
 
-from helpers.checking.judge.axis_names import axis_names
 from helpers.checking.judge.pair import ENOUGH, Pair, told_apart
 from helpers.text import listed
 
@@ -100,7 +99,7 @@ def scaled_along(pair: Pair) -> str:
             continue
         return (
             f"Your numbers are the right ones times a factor that differs along "
-            f"{axis_names(differing, pair.axes, pair.goal.shape)}: {_span(factors)}."
+            f"{pair.several_axes(differing)}: {_span(factors)}."
         )
     return ""
 

@@ -10,7 +10,7 @@ import torch
 from helpers.checking.judge.compare import close
 from helpers.checking.judge.keys import ExerciseKey
 from helpers.checking.judge.messages import messages
-from helpers.checking.judge.recognition import Comparison, Explained, compare, recognise, was_computed
+from helpers.checking.judge.recognition import Comparison, Explained, recognise, was_computed
 from helpers.checking.read.cell_scan import CellScan
 from helpers.checking.run.answers import ANSWERED, FORBIDDEN, NOT_ATTEMPTED, Answer, Outcome
 from helpers.exercises import Exercise
@@ -89,7 +89,7 @@ def no_answer(exercise: Exercise, says: str) -> Verdict:
     return _without_points(exercise, NO_ANSWER, says)
 
 
-def _without_points(exercise: Exercise, state: str, says: str = "", waits: bool = False) -> Verdict:
+def _without_points(exercise: Exercise, state: str, says: str, waits: bool = False) -> Verdict:
     lines = tuple(AspectVerdict(aspect.name, 0, aspect.points, False, waits=waits) for aspect in exercise.aspects)
     return Verdict(exercise.name, state, 0, exercise.points, lines, says=says)
 
@@ -115,7 +115,7 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
     if shortcut:
         verdict = _without_points(exercise, NOT_ALLOWED, shortcut, waits=True)
     else:
-        comparison = compare(exercise, outcomes, key)
+        comparison = Comparison(exercise, outcomes, key)
         recognised, similar = recognise(comparison)
         verdict = _laid_out(comparison, recognised, messages(comparison, recognised, similar))
     return replace(verdict, printed=answer.printed, lines_printed=answer.lines_printed, score=answer.score)
@@ -125,7 +125,6 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
 
 
 def _laid_out(comparison: Comparison, recognised: Explained, said: Mapping[str, str]) -> Verdict:
-    """The verdict, aspect by aspect, with its points."""
     exercise, key, right = comparison.exercise, comparison.key, comparison.right
     computed = was_computed(exercise, right, key)
     lines: list[AspectVerdict] = []

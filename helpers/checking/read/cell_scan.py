@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from helpers.checking.read.program_slice import CodeCell, ProgramSlice, needed_part, slice_of
+from helpers.checking.read.program_slice import CodeCell, Definition, ProgramSlice, needed_part, slice_of
 from helpers.checking.read.syntax import cell_of, spelled
 from helpers.exercises import Exercise, Lesson
 from helpers.notebooks import CHECK, check_id
@@ -32,13 +32,11 @@ class Finding:
     """Something that an instructor looks at before the answer counts; it is no accusation."""
 
     cell: str
-    """Its label."""
     line: int
     """From 1; 0 where none can be named."""
     excerpt: str
     """That line, not yet sanitized."""
     why: str
-    """One sentence."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,8 @@ class CellScan:
     size: int = 0
     """shape, size: see `Cell.shape`."""
     suspicious: tuple[Finding, ...] = ()
-    """Lines for the instructor."""
     refused: str = ""
     """Why it cannot be read, or ""."""
-
-    @classmethod
-    def from_json(cls, data: Mapping) -> CellScan:
-        """What `dataclasses.asdict` made."""
-        return cls(**{**data, "suspicious": tuple(Finding(**line) for line in data["suspicious"])})
 
 
 def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = None, released: str = "") -> CellScan:
@@ -77,7 +69,7 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
     """
     name, cell = exercise.name, cell_of(source)
     others = [cell_of(each.text).tree for each in program.definitions] if program else []
-    needed = [*others, needed_part(name, cell_of(program.own) if program else cell)]
+    needed = [*others, needed_part(name, cell)]
     shape, size = cell.shape
     return CellScan(
         program=cell.digest,
@@ -93,15 +85,14 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
 
 
 def _suspicious_lines(own: str, program: ProgramSlice) -> Iterator[Finding]:
-    texts = [(each.cell, each.line, each.text) for each in program.definitions]
-    for cell, first, text in [*texts, (own, 1, program.own)]:
-        lines = text.split("\n")
-        for line, name in spelled(cell_of(text).tree):
+    for each in (*program.definitions, Definition(own, 1, program.own)):
+        lines = each.text.split("\n")
+        for line, name in spelled(cell_of(each.text).tree):
             if name not in INTROSPECTION and not name.startswith(OWN_ROOMS):
                 continue
             excerpt = lines[line - 1].strip()[:LONGEST_EXCERPT] if line <= len(lines) else ""
             why = f"It uses `{name}`, which leads out of the answer and which no exercise needs."
-            yield Finding(cell, first + line - 1, excerpt, why)
+            yield Finding(each.cell, each.line + line - 1, excerpt, why)
 
 
 @dataclass(frozen=True)
@@ -118,7 +109,8 @@ class SubmissionScan:
     def from_json(cls, data: Mapping) -> SubmissionScan:
         """What `dataclasses.asdict` made."""
         slices = {name: ProgramSlice.from_json(each) for name, each in data["slices"].items()}
-        scans = {name: CellScan.from_json(each) for name, each in data["scans"].items()}
+        findings = {name: tuple(Finding(**line) for line in each["suspicious"]) for name, each in data["scans"].items()}
+        scans = {name: CellScan(**{**each, "suspicious": findings[name]}) for name, each in data["scans"].items()}
         return cls(slices, scans, dict(data["predictions"]))
 
 

@@ -29,7 +29,8 @@ def sources_for(exercise: Exercise) -> dict[str, str]:
     needed = _needed(exercise.builds_on)
     order: TopologicalSorter[str] = TopologicalSorter()
     for module in sorted(needed):
-        order.add(module, *sorted({part.partition(".")[0] for one in needed[module] for part in one.parts}))
+        others = {path.partition(".")[0] for one in needed[module] for path in one.needs} - {module}
+        order.add(module, *sorted(others))
     return {f"{PARTS}.{module}": _text(module, needed[module]) for module in order.static_order()}
 
 
@@ -79,9 +80,7 @@ class _Statement:
     node: ast.stmt
     binds: frozenset[str]
     needs: frozenset[str]
-    """Names of its own module that it reads."""
-    parts: frozenset[str]
-    """What it imports from other modules of helpers.parts, or reads as attributes of them."""
+    """What it reads of its own module, and of others of helpers.parts: "masks.causal_mask"."""
 
 
 def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
@@ -95,7 +94,7 @@ def _needed(parts: tuple[str, ...]) -> dict[str, set[_Statement]]:
             raise LookupError(f"There is no finished part {PARTS}.{module}.{name}.")
         for one in binding - needed.setdefault(module, set()):
             needed[module].add(one)
-            look += [*one.parts, *(f"{module}.{need}" for need in one.needs)]
+            look += one.needs
     return needed
 
 
@@ -116,7 +115,8 @@ def _statements(module: str) -> tuple[_Statement, ...]:
     statements = []
     for node, (binds, uses) in zip(body, names, strict=True):
         parts = parts_used(node, modules) | {part for part in parts_imported(node).values() if "." in part}
-        statements.append(_Statement(node, binds, known & uses, frozenset(parts)))
+        own = {f"{module}.{name}" for name in known & uses}
+        statements.append(_Statement(node, binds, frozenset(own | parts)))
     return tuple(statements)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from helpers.checking.read.finished_parts import parts_imported
-from helpers.checking.read.syntax import STAR, Cell, Statement, Unreadable, cell_of
+from helpers.checking.read.syntax import STAR, Cell, Function, Statement, Unreadable, cell_of
 from helpers.notebooks import defines
 
 MAY_USE = (
@@ -170,18 +170,20 @@ class _Definitions:
     def __init__(self, before: Sequence[CodeCell], after: Sequence[CodeCell]):
         self._order: list[tuple[CodeCell, Statement]] = []
         self._by_name: dict[str, list[int]] = {}
-        self._computed: dict[str, dict[str, str]] = {}  # names that no definition binds: the cell, and who made it
+        self._computed: dict[str, str] = {}  # names that no definition binds, each with a sentence
         self._changed: dict[str, str] = {}  # names into whose objects something else writes
         halves = [[(cell, each) for cell in cells for each in cell.cell.statements] for cells in (before, after)]
-        own = frozenset(name for half in halves for _, each in half if each.function for name in each.binds)
+        functions = [each for half in halves for _, each in half if isinstance(each.node, Function)]
+        own = frozenset(name for each in functions for name in each.binds)
         for half in halves:
             known = set(self._by_name)
             for cell, each in half:
                 makers = each.calls & own if each.defines else frozenset()
                 if not each.defines or makers:
-                    how = {"cell": cell.label, "maker": min(makers, default="")}
-                    self._computed = dict.fromkeys(each.binds, how) | self._computed
-                    self._changed = dict.fromkeys(each.changes, cell.label) | self._changed
+                    words = {"cell": cell.label, "maker": min(makers, default=""), "rule": MAY_USE}
+                    computed = MADE if makers else COMPUTED
+                    self._computed = {n: computed.format(name=n, **words) for n in each.binds} | self._computed
+                    self._changed = {n: CHANGED.format(name=n, **words) for n in each.changes} | self._changed
                 elif names := each.binds - known:
                     for name in names:
                         self._by_name.setdefault(name, []).append(len(self._order))
@@ -200,10 +202,8 @@ class _Definitions:
                 chosen.add(place)
                 names |= self._order[place][1].uses - visited
             if places and name in self._changed:
-                missing[name] = CHANGED.format(name=name, cell=self._changed[name], rule=MAY_USE)
+                missing[name] = self._changed[name]
             elif not places and name not in there:
-                how = self._computed.get(name, {})
-                reason = MADE if how.get("maker") else COMPUTED if how else UNKNOWN
-                missing[name] = reason.format(name=name, rule=MAY_USE, **how)
+                missing[name] = self._computed.get(name) or UNKNOWN.format(name=name, rule=MAY_USE)
         needed = [self._order[place] for place in sorted(chosen)]
         return tuple(Definition(cell.label, each.line, each.text) for cell, each in needed), missing

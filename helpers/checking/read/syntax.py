@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from helpers.notebooks import defines
 
@@ -111,7 +112,7 @@ class Cell:
         definitions the last counts. A function that hands on to a class of the cell in which nothing is written counts
         as unwritten too.
         """
-        functions = self._functions.get(name, [])
+        functions = _functions_of(self._defined.get(name))
         left = sum(_comes_to_stub(f.body) for f in functions)
         inner = [] if left else self._handed_on_to(name)
         if inner and all(_comes_to_stub(f.body) for f in inner):
@@ -132,20 +133,14 @@ class Cell:
         """The statement that binds each name last."""
         return {name: each.node for each in self.statements for name in each.binds}
 
-    @cached_property
-    def _functions(self) -> dict[str, list[Function]]:
-        """By name, the function of that name, or the methods of the class."""
-        kinds = Function | ast.ClassDef
-        return {name: _functions_of(node) for name, node in self._defined.items() if isinstance(node, kinds)}
-
     def _handed_on_to(self, name: str) -> list[Function]:
         """The methods of those classes of the cell that the function of that name reads by name."""
         function = self._defined.get(name)
         if not isinstance(function, Function):
             return []
         read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        classes = [other for other, node in self._defined.items() if other in read and isinstance(node, ast.ClassDef)]
-        return [method for each in classes for method in self._functions[each]]
+        classes = [node for other, node in self._defined.items() if other in read and isinstance(node, ast.ClassDef)]
+        return [method for each in classes for method in _functions_of(each)]
 
 
 @lru_cache(maxsize=512)  # the cells of a long session, or of a few submissions
@@ -208,18 +203,14 @@ class Statement:
     """One statement at the top of a cell."""
 
     node: ast.stmt
-    """Its syntax tree."""
     text: str
-    """Its source."""
     line: int
     """Where it begins, from 1."""
     binds: frozenset[str]
     uses: frozenset[str]
     """binds, uses: names of the notebook that it gives a meaning, and that it reads, also within its functions."""
     defines: bool
-    """It is a definition (see `is_definition`)."""
-    function: bool
-    """It is a function."""
+    """See `is_definition`."""
     reads: frozenset[str]
     calls: frozenset[str]
     """reads, calls: the names that it reads and that it calls when it runs, outside of functions and classes."""
@@ -236,9 +227,9 @@ def _statement(node: ast.stmt, lines: list[str]) -> Statement:
     binds, uses = names_of(text)
     if isinstance(node, ast.ImportFrom) and node.names[0].name == STAR:
         binds = frozenset({STAR})
-    defines, function = is_definition(node), isinstance(node, Function)
+    defines = is_definition(node)
     changes = frozenset() if defines else _changed_by(node)
-    return Statement(node, text, line, binds, uses, defines, function, _read_by(node), _called_by(node), changes)
+    return Statement(node, text, line, binds, uses, defines, _read_by(node), _called_by(node), changes)
 
 
 def _shares_lines(node: ast.stmt, lines: list[str]) -> bool:
@@ -397,21 +388,19 @@ def _shape_of(bare: ast.AST) -> tuple[str, int]:
     return _digest(bare, {name: f"name {number}" for number, name in enumerate(used)}), len(nodes)
 
 
-def _stripped(node: ast.AST) -> ast.AST:
-    """A copy without docstrings, other lone strings, `pass` and annotations."""
+def _stripped(node: Any) -> Any:
+    """A copy of a tree without docstrings, other lone strings, `pass` and annotations; what is no tree as it is."""
+    if not isinstance(node, ast.AST):
+        return node
     if isinstance(node, ast.AnnAssign) and node.value:
         node = ast.Assign([node.target], node.value)
     copied: dict[str, object] = {}
     for name, part in ast.iter_fields(node):
         if isinstance(part, list):
-            copied[name] = [_copied(each) for each in part if not _says_nothing(each, node)]
+            copied[name] = [_stripped(each) for each in part if not _says_nothing(each, node)]
         elif name not in ("annotation", "returns"):
-            copied[name] = _copied(part)
+            copied[name] = _stripped(part)
     return type(node)(**copied)
-
-
-def _copied(part: object) -> object:
-    return _stripped(part) if isinstance(part, ast.AST) else part
 
 
 def _says_nothing(part: object, within: ast.AST) -> bool:
@@ -426,11 +415,12 @@ def _says_nothing(part: object, within: ast.AST) -> bool:
 # ----------------------------------------------------------------------------------------------- the stub
 
 
-def _functions_of(node: Function | ast.ClassDef) -> list[Function]:
-    """The function itself, or the methods of a class, of each name the last."""
+def _functions_of(node: ast.stmt | None) -> list[Function]:
+    """A function itself, or the methods of a class, of each name the last; none of anything else."""
     if isinstance(node, Function):
         return [node]
-    last = {name: inner for inner in node.body for name in names_of(ast.unparse(inner))[0]}
+    body = node.body if isinstance(node, ast.ClassDef) else []
+    last = {name: inner for inner in body for name in names_of(ast.unparse(inner))[0]}
     return [inner for inner in last.values() if isinstance(inner, Function)]
 
 
@@ -450,9 +440,8 @@ def _comes_to_stub(body: list[ast.stmt]) -> bool:
 
 
 def _raises_stub(node: ast.stmt) -> bool:
-    if not isinstance(node, ast.Raise) or node.exc is None:
-        return False
-    raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    raised = getattr(node, "exc", None)
+    raised = raised.func if isinstance(raised, ast.Call) else raised
     return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 

@@ -88,7 +88,6 @@ class Outcome:
 class Answer:
     """The outcomes of one exercise by aspect, and the beginning of what the code printed meanwhile."""
 
-    exercise: str
     outcomes: Mapping[str, Outcome]
     printed: str = ""
     lines_printed: int = 0
@@ -140,7 +139,7 @@ def collect(exercise: Exercise, written: object, seed: int | str, only: Collecti
             for aspect in exercise.aspects
         }
     text = sanitized(printed.getvalue())[:MOST_PRINTED]
-    answer = Answer(exercise.name, _within_bounds(outcomes), text, printed.lines)
+    answer = Answer(_within_bounds(outcomes), text, printed.lines)
     return from_wire(json.loads(json.dumps(to_wire(answer))), exercise)
 
 
@@ -457,7 +456,7 @@ def from_wire(data: object, exercise: Exercise) -> Answer:
         room -= sum(tensor.nbytes for tensor in outcomes[aspect.name].tensors.values())
     lines = data.get("lines_printed")
     printed = _text(data, "printed", MOST_PRINTED)
-    return Answer(exercise.name, outcomes, printed, lines if isinstance(lines, int) else 0)
+    return Answer(outcomes, printed, lines if isinstance(lines, int) else 0)
 
 
 def _outcome_from_wire(sent: object, room: int) -> Outcome:

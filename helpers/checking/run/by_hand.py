@@ -14,7 +14,6 @@ from __future__ import annotations
 import _lsprof
 import contextlib
 import functools
-import os
 import sys
 import tomllib
 import traceback
@@ -27,16 +26,15 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.checking.run import answers
+from helpers.checking.run.answers import TORCH
 from helpers.exercises.aspects import Forbidden
 from helpers.exercises.exercise import Exercise
 
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 ELEMENTARY, LAYERS = frozenset(_WORDS["elementary"].split()), frozenset(_WORDS["layers"].split())
 CODE, NOT_CODE, GRAPHS = (tuple(_WORDS[name].split()) for name in ("code", "not_code", "graphs"))
-TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 RAN = "Your answer ran {}, which is PyTorch's own Python code. {}"
 READ = "Your answer read {}, which is PyTorch's own source. No exercise needs that."
@@ -56,7 +54,7 @@ def watched(exercise: Exercise) -> Iterator[list[str]]:
 
     Sentences, seen from within the student's process, which can hide what it does: reasons to look, and no proof.
     """
-    if exercise.by_hand and exercise.operators is not None:
+    if exercise.by_hand:
         _intercept_operators()  # before anything listens: what it defines once in a process is not the answer's
     with listening(exercise) as noticed, restricted(exercise, noticed):
         yield noticed
@@ -65,13 +63,10 @@ def watched(exercise: Exercise) -> Iterator[list[str]]:
 @contextlib.contextmanager
 def restricted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
     """Within the block, what is not allowed raises Forbidden, or is noticed."""
-    with contextlib.ExitStack() as stack:
-        if exercise.by_hand:
-            stack.enter_context(_code_is_noticed(exercise.by_hand, noticed))
-            if exercise.operators is None:
-                stack.enter_context(_NoTensors(exercise.by_hand))
-            else:
-                stack.enter_context(_operators_intercepted(exercise, noticed))
+    if not exercise.by_hand:
+        yield
+        return
+    with _code_is_noticed(exercise.by_hand, noticed), _operators_intercepted(exercise, noticed):
         yield
 
 
@@ -80,7 +75,6 @@ def restricted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _operators_intercepted(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
-    """Within the block, an operator that is not allowed raises Forbidden."""
     _intercept_operators()
     _exercises.append(exercise)
     _switch(True)
@@ -141,26 +135,13 @@ def _on_meta(arguments: tuple) -> bool:
     return any(isinstance(each, torch.Tensor) and each.is_meta for each in arguments)
 
 
-class _NoTensors(TorchDispatchMode):
-    """Raises Forbidden for each operator that an answer calls; a probe may always count."""
-
-    def __init__(self, says: str):
-        super().__init__()
-        self._says = says
-
-    def __torch_dispatch__(self, operator: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        if _is_students(sys._getframe(1)):
-            raise Forbidden(CALLS.format("tensors", self._says))
-        return operator(*args, **(kwargs or {}))
-
-
-def is_allowed(name: str, operators: tuple[str, ...] | None) -> bool:
-    """May an answer use the operator of this name? operators: those beyond the elementary ones; None for no operator.
+def is_allowed(name: str, operators: tuple[str, ...]) -> bool:
+    """May an answer use the operator of this name? operators: those beyond the elementary ones.
 
     Underlines at its ends do not matter, and a gradient is allowed where its operator is.
     """
     plain = name.strip("_").partition("_backward")[0]
-    return operators is not None and (plain in operators or is_elementary(plain))
+    return plain in operators or is_elementary(plain)
 
 
 @cache
@@ -229,11 +210,9 @@ def _called_by_answers(calls: Mapping[CodeType, list[CodeType]], through_torch: 
                 ahead.append(code)
 
 
-@contextlib.contextmanager
-def building(exercise: Exercise, noticed: list[str]) -> Iterator[None]:
+def building(exercise: Exercise, noticed: list[str]) -> contextlib.AbstractContextManager[None]:
     """Within the block the cell runs that the answer comes from."""
-    with _code_is_noticed(exercise.by_hand, noticed, building=True) if exercise.by_hand else contextlib.nullcontext():
-        yield
+    return _code_is_noticed(exercise.by_hand, noticed, building=True) if exercise.by_hand else contextlib.nullcontext()
 
 
 @cache

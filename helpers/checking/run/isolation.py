@@ -33,7 +33,6 @@ from helpers.notebooks import SETUP
 
 Parts = Mapping[str, str | CodeType]
 
-UNDEFINED = "The cell of this exercise does not define `{name}`."
 OWN = "<your cell>"  # the file that the own cell goes by in tracebacks
 
 
@@ -59,21 +58,19 @@ def run_alone(exercise: Exercise, program: ProgramSlice, parts: Parts, seed: int
 def _build(name: str, program: ProgramSlice, namespace: dict) -> tuple[object, str]:
     """What the own cell defines by that name, and the first error on the way there."""
     _run_setup(program.setup, namespace)
-    errors = []
-    for each in program.definitions:
-        _remember(f"<{each.cell}>", "\n" * (each.line - 1) + each.text)
-        errors.append(_run(each.text, f"<{each.cell}>", each.cell, namespace, each.line))
+    errors = [_run(each.text, f"<{each.cell}>", each.cell, namespace, each.line) for each in program.definitions]
     namespace.pop(name, None)  # what is judged is what the own cell defines
-    _remember(OWN, program.own)
     errors.append(_run(program.own, OWN, "the cell of this exercise", namespace))
     stopped = next(filter(None, errors), "")
     if name not in namespace:
-        raise NothingDefined(f"{UNDEFINED.format(name=name)} {stopped}".rstrip())
+        raise NothingDefined(f"The cell of this exercise does not define `{name}`. {stopped}".rstrip())
     return namespace[name], stopped
 
 
 def _run(text: str, file: str, cell: str, namespace: dict, line: int = 1) -> str:
     """Run each statement; one that only tries something out may fail. Returns the first error, or ""."""
+    lines = ["\n"] * (line - 1) + text.splitlines(keepends=True)
+    linecache.cache[file] = (len(text), None, lines, file)  # where a traceback, and `inspect`, find them
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
@@ -116,11 +113,6 @@ def _no_check(*written: object, **options: object) -> None:
 
 
 vars(_no_check)["prediction"] = vars(_no_check)["recall"] = _no_check
-
-
-def _remember(file: str, text: str) -> None:
-    """So that a traceback, and `inspect`, find the lines."""
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
 
 
 @contextlib.contextmanager

@@ -54,8 +54,6 @@ color:inherit;overflow:auto}
 
 @dataclass(frozen=True)
 class _Row:
-    """One line of a panel."""
-
     sign: str
     name: str
     colour: str
@@ -68,8 +66,6 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Panel:
-    """What a panel shows."""
-
     name: str
     state: str
     colour: str
@@ -161,6 +157,7 @@ def _panel(shown: Shown) -> _Panel:
 
 
 def _panel_of_verdict(verdict: Verdict) -> _Panel:
+    score = "" if verdict.score is None else f"{verdict.score:.3f} bits a byte."
     printed = "While it was checked your code printed:"
     if verdict.lines_printed > 12:
         printed = f"While it was checked your code printed {verdict.lines_printed:,} lines. They begin:"
@@ -170,17 +167,13 @@ def _panel_of_verdict(verdict: Verdict) -> _Panel:
         COLOURS.get(verdict.state, ATTENTION),
         number(verdict.points),
         f"of {number(verdict.out_of)} points",
-        " ".join(filter(None, (_scored(verdict), verdict.note))),
+        " ".join(filter(None, (score, verdict.note))),
         verdict.says,
         "; ".join(verdict.titles),
         tuple(_rows(verdict)),
         printed if verdict.printed else "",
         "\n".join(verdict.printed.strip().splitlines()[:8])[:500],
     )
-
-
-def _scored(verdict: Verdict) -> str:
-    return "" if verdict.score is None else f"{verdict.score:.3f} bits a byte."
 
 
 def _rows(verdict: Verdict) -> Iterator[_Row]:
