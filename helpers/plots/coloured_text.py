@@ -72,7 +72,7 @@ def surprise_by_model(text: str | bytes, bits: Mapping[str, Numbers], darkest: f
         _line(ax, 2 * i + 1, characters, paint.to_rgba(row))
     ax.set(xlim=(0, len(characters)), ylim=(2 * len(values), 0))
     ax.set_axis_off()
-    _scale(figure, ax, paint, "bits that the character cost")
+    _scale(figure, ax, paint, f"bits that the character cost (at the dark end, {darkest:g} or more)")
 
 
 def _characters(text: str | bytes) -> str:
