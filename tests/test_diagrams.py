@@ -18,7 +18,19 @@ from helpers.theme import DIAGRAMS
 
 MERGES = [("l", "o"), ("lo", "w"), ("e", "s"), ("es", "t"), ("low", "est")]
 GRIDS = [{"*x*": torch.eye(3), "*w*′": -torch.rand(3, 4)}, {"*y*": torch.full((2, 3), -torch.inf)}]
+TWO_NUMBERS = [[0.21, -0.29], [-12.41, -0.001], [63.9, -47.16]]
 ARGUMENTS = {
+    "gpt2_flow": (
+        ["for", "·i", "·in"],
+        [1192, 271, 307],
+        [TWO_NUMBERS] * 3,
+        [("_", 0.09), ("·in", 0.48), ("·range", 0.72)],
+        (2048, 192, 4),
+    ),
+    "cache_growing": (
+        ["for", "·i", "·in", "·range", "(", "0"],
+        [[-1.04, 1.2, -2.99, 0.27, 1, 0][:s] for s in (3, 4, 5, 6)],
+    ),
     "merges_in_two_orders": ("abc", [("b", "c"), ("a", "b")]),
     "number_grids": ("grids", "Grids of numbers", ["the", "loop", "ends"], GRIDS, [("*x*", 1, 2)]),
 }
@@ -147,6 +159,13 @@ def test_every_colour_of_a_diagram_follows_the_theme(name):
         assert not {"fill", "stroke", "color"} & set(element.attrib)
         for kind in (element.get("class") or "").split():
             assert kind == "drawn" or f".{kind}{{" in sheet, kind
+
+
+def test_a_sheet_that_is_too_small_for_its_tokens_says_so():
+    with pytest.raises(ValueError, match="room for three tokens"):
+        diagrams.gpt2_flow(["a", "b"], [0, 1], [], [], (3, 4, 5))
+    with pytest.raises(ValueError, match="room for six tokens"):
+        diagrams.cache_growing("a b c d e f g".split(), [[0.0] * 7])
 
 
 def test_two_orders_of_merging_give_other_tokens():

@@ -17,15 +17,22 @@
 # >             _reset_allocated_shim = True
 # > ```
 #
-# The words *if not* were given; one program, run in a cell below, wrote the rest of both texts. Each time it opened
-# another folder of four files: `vocab.json` and `merges.txt` say how to cut a text into tokens, `config.json` how large
-# the model is, and `model.safetensors` holds the weights. None of them is a program. **What do you have to write so
-# that such a folder continues a text, how do you know that you have written it right, and how do you make it faster
-# without changing a token?**
+# > ```
+# > if not ignored=0,
+# >                  tab_context=None):
+# > ```
+#
+# The words *if not* were given. One program wrote the rest of the first two texts, each time from another folder of
+# four files: `vocab.json` and `merges.txt` say how to cut a text into tokens, `config.json` how large the model is, and
+# `model.safetensors` holds the weights. The third text is from the second folder, too, but in the program **one matrix
+# is the wrong way round**. No error was raised, and it still writes something like Python.
+#
+# **What do you have to write so that such a folder continues a text, how do you know that it is right, and how do you
+# make it faster without changing a token?**
 #
 # | | |
 # |---|---|
-# | **You will build** | GPT-2, the translation of its weights' names, and generation with a cache; you fix a converter; a score that finds heads is optional |
+# | **You will build** | GPT-2, the translation of its weights' names, and generation with a cache; you fix a converter |
 # | **You need** | lessons [4](../04_multi_head/04_multi_head.ipynb), [5](../05_masking/05_masking.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [11](../11_tokens/11_tokens.ipynb) |
 # | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
 # | **It computes** | for seconds a cell, on a laptop, with two small GPT-2s of the course |
@@ -64,29 +71,44 @@ check = start("12_gpt2")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# Here is such a program with a folder open; its model was trained on Python code. (The arcs show where one head looks;
-# the optional last section says what such a head is for.)
+# ## Three tokens go through the folder's weights
+#
+# A folder's numbers at work on the text *for i in*:
 
 # %% tags=["hide-input"]
-from helpers.players import show_player
-
-show_player("pocket")
-
-# %% [markdown]
-# ## One file of the folder holds the sizes
-#
-# OpenAI published GPT-2 in 2019, in four sizes ([Radford et al.,
-# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)), trained
-# on [WebText](../../site/glossary.md#webtext), the text of web pages that Reddit users had linked to. The smallest is
-# the folder [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on the Hugging Face Hub. The course
-# has two small folders with the same files, the **pocket models**. One was trained on the source of Python's standard
-# library; the other started from its blocks and went on with six novels by Jane Austen. The Python folder's
-# `config.json` says:
-
-# %%
 folders = {name: gpt2_files(name, say=lambda line: None).folder
            for name in ("pocket_english", "pocket_python")}
 folder = folders["pocket_python"]
+pocket, pieces = finished_gpt2.load(folder), Tokenizer.from_folder(folder)
+FOR = torch.tensor([pieces.encode("for i in")])    # (1, 3)
+with torch.no_grad():
+    x = pocket.embed(FOR)    # (1, 3, e)
+    last = x
+    for block in pocket.blocks:
+        last = block(last)
+    vectors = [y[0, :, :2].tolist() for y in (pocket.tokens(FOR), x, pocket.norm(last))]
+    best = pocket(FOR)[0].softmax(dim=-1).max(dim=-1)
+plots.diagrams.gpt2_flow(
+    [pieces.token(i) for i in FOR[0]], FOR[0].tolist(), vectors,
+    [(pieces.token(i), chance) for i, chance in zip(best.indices, best.values.tolist())],
+    (pocket.config.n, pocket.config.e, pocket.config.depth))
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **The whole model at work.** A dot is a space. Of each vector, the first two of 192 numbers are written. The green
+# tokens are the likeliest to come next; after *for i in* that is *range*.
+#
+# </div>
+#
+# OpenAI published GPT-2 in four sizes ([Radford et al.,
+# 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)). The
+# smallest is [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on the Hugging Face Hub. The course
+# has two small folders with the same files, the **pocket models**. The one in the picture was trained on the source of
+# Python's standard library. The other started from its blocks and went on with six novels by Jane Austen. The Python
+# folder's `config.json` says:
+
+# %%
 settings = json.loads((folder / "config.json").read_text())
 for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
              "activation_function", "layer_norm_epsilon"):
@@ -94,39 +116,22 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
 
 # %% [markdown]
 # The first five are our n, t_max, e, h and depth. Together they make 2.2 million parameters; OpenAI's smallest model
-# has 124 million. The diagram shows where each weight is used, with the sizes of OpenAI's smallest:
-
-# %%
-plots.diagrams.gpt2_flow()
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **The orange table of tokens is used twice,** the second time for the logits.
-#
-# </div>
+# has 124 million.
 #
 # ## The block is lesson 9's, with GELU and more biases
 #
-# Four things are new since the model of lesson 9:
+# Two things are new in the block. The layer for queries, keys and values has **biases**. And
+# **[GELU](../../site/glossary.md#gelu)** takes the place of ReLU. ReLU multiplies x by 0 or 1, depending on its sign;
+# GELU multiplies it by Φ(x), the probability that a standard normal number is smaller than x ([Hendrycks and Gimpel,
+# 2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their approximation by tanh, here `finished_gelu`.
 #
-# - the layer for queries, keys and values has **biases**;
-# - **[GELU](../../site/glossary.md#gelu)** takes the place of ReLU, which multiplies x by 0 or 1, depending on its
-#   sign. GELU multiplies it by Φ(x), the probability that a standard normal number is smaller than x ([Hendrycks and
-#   Gimpel, 2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their approximation by tanh, given here as
-#   `finished_gelu`;
-# - **one table** serves input and output, and the output has no bias;
-# - it reads **tokens** instead of bytes.
-#
-# And one thing is stored differently. GPT-2's linear layers were published as convolutions of width 1, here **Conv1D**.
-# Their weight is (n_in, n_out), and they compute x @ w + bias; `nn.Linear` stores the transpose.
+# One thing is stored differently: GPT-2's linear layers are **Conv1D**, with a weight (n_in, n_out), and compute
+# x @ w + bias. `nn.Linear` stores the transpose.
 #
 # The block is pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then
-# $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. Attention is that of
-# lesson 5. **One** layer makes queries, keys and values, (b, t, e) to (b, t, 3e), side by side in this order. The
-# layers are given; you write what happens between them.
-#
-# In the exercises do not call `finished_gpt2`, or another finished part that does the same (`FinishedBlock` in
+# $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. **One** layer makes
+# queries, keys and values, (b, t, e) to (b, t, 3e), side by side in this order. The layers are given; you write what
+# happens between them, without `finished_gpt2` or another finished part that does the same (`FinishedBlock` in
 # `GPT2Block`).
 
 # %% [markdown]
@@ -134,7 +139,7 @@ plots.diagrams.gpt2_flow()
 #
 # **Exercise 1 · `GPT2Block`** &nbsp; ★★☆ · 11 minutes · 4 points
 #
-# Write `attend` (split into q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`.
+# Write `attend` (q, k, v; heads; scaled scores; the triangle; softmax; values; `unify`) and `forward`.
 # `split_heads(x, h)`, `merge_heads(x)` and `finished_gelu` are given. The check calls `forward` alone. Gradients must
 # reach x and every parameter, x stays unchanged, and new tensors are created on its device.
 #
@@ -146,8 +151,8 @@ plots.diagrams.gpt2_flow()
 # </details>
 # <details><summary>Hint 2: the triangle</summary>
 #
-# For t = 3 the positions that are hidden are (0, 1), (0, 2) and (1, 2): column j is hidden in row i where j > i.
-# Their scores become −∞ before the softmax. `F.scaled_dot_product_attention` is allowed too, with `is_causal=True`.
+# For t = 3 the hidden positions are (0, 1), (0, 2) and (1, 2): column j in row i where j > i. Their scores become −∞
+# before the softmax. `F.scaled_dot_product_attention` is allowed too, with `is_causal=True`.
 #
 # </details>
 # </div>
@@ -195,13 +200,11 @@ check(GPT2Block)
 # %% [markdown]
 # ## One table serves the input and the output
 #
-# Each token's vector is added to that of its position, 0 to t − 1. After the blocks comes one norm, because nothing has
-# normalised the last sum, and then the logits.
-#
-# For the logits GPT-2 uses the **table of tokens once more**: the logit of token j is the dot product (lesson 1) of the
-# final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). The head is
-# *tied* to the table ([tied weights](../../site/glossary.md#tied-weights), [Press and Wolf,
-# 2017](https://aclanthology.org/E17-2025/)).
+# Around the blocks, follow the picture. Each token's vector is added to that of its position, 0 to t − 1. After the
+# blocks comes one norm. Then the **table of tokens serves once more**: the logit of token j is the dot product of the
+# final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). These are
+# [tied weights](../../site/glossary.md#tied-weights) ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/)); the
+# output has no bias.
 
 # %% [markdown]
 # <div class="card">
@@ -221,8 +224,8 @@ check(GPT2Block)
 # </details>
 # <details><summary>Hint 2: the tied head</summary>
 #
-# With e = 2 and the table [[1, 0], [0, 1], [1, 1]] of three tokens, the final vector [2, 5] has the logits [2, 5, 7]:
-# its dot products with the three rows. An nn.Linear that holds this very weight adds no parameter.
+# With the table [[1, 0], [0, 1], [1, 1]] of three tokens, the final vector [2, 5] has the logits [2, 5, 7]: its dot
+# products with the rows. An nn.Linear that holds this very weight adds no parameter.
 #
 # </details>
 # </div>
@@ -255,11 +258,9 @@ class GPT2(nn.Module):
 check(GPT2)
 
 # %% [markdown]
-# The model is complete, with random weights. How do the stored numbers get into it?
-#
 # ## The stored numbers fit once they are renamed
 #
-# The file of weights holds names, shapes and numbers. The names are those of the folders on the Hub, not ours:
+# Your model has random weights. The file holds the numbers for them, but under the names of the Hub, not ours:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -277,9 +278,9 @@ print(f"{len(published)} tensors")
 # | `h.3.attn.c_attn` | `blocks.3.attention.to_qkv` | | `h.3.mlp.c_proj` | `blocks.3.feed_forward.narrow` |
 # | | | | `ln_f` | `norm` |
 #
-# each followed by `.weight` or `.bias`. Some files have **`transformer.`** before all these names. Some also contain
-# what is no weight of its own: in each block the mask, **`attn.bias`**, and the number for hidden scores,
-# **`attn.masked_bias`**; and **`lm_head.weight`**, always without the prefix, which is the table of tokens again.
+# each followed by `.weight` or `.bias`. Some files have **`transformer.`** before all these names. Some also hold what
+# is no weight of its own: in each block the mask, **`attn.bias`**, and the number for hidden scores,
+# **`attn.masked_bias`**; and **`lm_head.weight`**, always without the prefix, the table of tokens again.
 
 # %% [markdown]
 # <div class="card">
@@ -297,9 +298,8 @@ print(f"{len(published)} tensors")
 # </details>
 # <details><summary>Hint 2: pieces of names</summary>
 #
-# The keys of `OURS` below begin and end with a dot. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first, with
-# a dot in front; `.h.` and `.mlp.c_proj.` in it are replaced, which makes `.blocks.3.feed_forward.narrow.bias`; then
-# the dot in front is removed.
+# The keys of `OURS` below begin and end with a dot. `h.3.mlp.c_proj.bias` becomes `.h.3.mlp.c_proj.bias` first;
+# replacing `.h.` and `.mlp.c_proj.` makes `.blocks.3.feed_forward.narrow.bias`; then the dot in front is removed.
 #
 # </details>
 # </div>
@@ -335,8 +335,8 @@ check(rename_weights)
 # %% [markdown]
 # ## One program writes like a novel or like Python
 #
-# The next cell puts together your `GPT2`, your `GPT2Block` and your `rename_weights`. (If you have skipped the block,
-# write `FinishedBlock` in its place.) `load_state_dict` says what is missing and what is left over.
+# The next cell puts your three parts together. (If you have skipped the block, write `FinishedBlock` in its place.)
+# `load_state_dict` says what is missing or left over.
 
 # %% tags=["nbval-check-output"]
 def opened(folder, block=GPT2Block, say=None):
@@ -357,7 +357,7 @@ mine, tokenizer = opened(folders["pocket_python"], say=print)
 my_english, english_tokenizer = opened(folders["pocket_english"], say=print)
 
 # %% [markdown]
-# Lesson 9's `generate` needs of a model only its logits and the length of its window:
+# Lesson 9's `generate` draws the tokens:
 
 # %% tags=["hide-input"]
 PROMPT = "if not"
@@ -377,12 +377,12 @@ print(f"--- pocket_english\n{written(my_english, english_tokenizer, PROMPT, seed
 print(f"--- pocket_python\n{written(mine, tokenizer, PROMPT, seed=1)}")
 
 # %% [markdown]
-# **Program, prompt and seed are the same, and only the folder differs.** No tensor was missing or left over. Is the
-# program right, then?
+# **Program, prompt and seed are the same; only the folder differs.** No tensor was missing or left over. Is the program
+# right, then?
 #
 # ## Weights can fit and still be wrong
 #
-# Some programs, such as minGPT, have no Conv1D: they use nn.Linear and transpose the weights on loading. The next
+# Some programs, such as minGPT, have nn.Linear in place of Conv1D, and transpose the weights on loading. The next
 # function does that for a whole file. What it returns loads without an error, yet one matrix in every block is wrong.
 
 # %% [markdown]
@@ -402,9 +402,8 @@ print(f"--- pocket_python\n{written(mine, tokenizer, PROMPT, seed=1)}")
 # </details>
 # <details><summary>Hint 2: three tensors</summary>
 #
-# With e = 3 and n = 3, `wte.weight` and `h.0.attn.c_proj.weight` are both (3, 3), also in `shapes`. The first must
-# not be transposed, the second must be. `h.0.mlp.c_fc.weight` is (3, 12), and (12, 3) in `shapes`. What distinguishes
-# the first two?
+# With e = 3 and n = 3, `wte.weight` and `h.0.attn.c_proj.weight` are both (3, 3), also in `shapes`. Only the second
+# must be transposed. `h.0.mlp.c_fc.weight` is (3, 12), and (12, 3) in `shapes`. What distinguishes the first two?
 #
 # </details>
 # </div>
@@ -434,8 +433,8 @@ check(for_linear)
 # %% [markdown]
 # <details><summary>What was wrong in it</summary>
 #
-# Shapes reveal the mistake in all layers but one: the matrix after the heads is (e, e), and its transpose fits as
-# well. minGPT's loader goes [by a list of names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
+# The matrix after the heads is (e, e), and its transpose fits as well. minGPT's loader goes [by a list of
+# names](https://github.com/karpathy/minGPT/blob/master/mingpt/model.py).
 #
 # </details>
 #
@@ -443,10 +442,9 @@ check(for_linear)
 #
 # ## The loss can miss an error; a comparison by stages finds it
 #
-# Is your model right? Here are two tests. One is the **loss** on the beginnings of 16 modules that the Python model was
-# not trained on. The other is a **comparison at every stage** with another program, Hugging Face's
-# [`transformers`](https://huggingface.co/docs/transformers). It loaded the Python folder and read three lines of code,
-# and its vectors after each stage were recorded.
+# The **reference** is another program, Hugging Face's [`transformers`](https://huggingface.co/docs/transformers). It
+# loaded the Python folder and read three lines of code, and its vectors after each stage were recorded. Two tests
+# compare a model with it on these lines: the **loss**, and the **vectors of each stage**.
 #
 # Both tests get your model, and seven finished ones with one error each: scores **not scaled**, **no mask**, **unify
 # transposed** in all blocks (as in exercise 4) or in **block 2** alone, **no final norm**, the **exact GELU**, and
@@ -457,7 +455,7 @@ check(for_linear)
 #
 # **Prediction · `dearest_error`** &nbsp; 1 minute · no points
 #
-# Which of these four raises the loss on held-out text the most?
+# Which of these four raises the loss the most?
 #
 # - **A.** The scores are not divided by √d.
 # - **B.** There is no causal mask.
@@ -473,9 +471,7 @@ dearest_error = "D"
 ### END SOLUTION
 
 # %% [markdown]
-# **Hooks**, functions that PyTorch calls whenever a layer is called, collect the vectors of your model. In the table,
-# *differs* means by more than a hundred times the precision of *float32*, relative to the reference's largest
-# component.
+# **Hooks**, functions that PyTorch calls whenever a layer is called, collect the vectors of a model:
 
 # %%
 @torch.no_grad()
@@ -536,23 +532,17 @@ errors = {"exact GELU": exact_gelu, "positions from 1": from_one,
           "no final norm": no_final_norm}
 
 # %% tags=["hide-input"]
-t_max = mine.config.t_max
-starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
-          for name, text in stdlib_sources().items() if is_held_out(name)]
-held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], device=device())
 known = reference(folder)
 names = ["embed", *(f"block {k}" for k in range(mine.config.depth)), "norm", "logits"]
 precision = torch.finfo(torch.float32).eps
 
-@torch.no_grad()
-def on_held_out(model):
-    """The loss in nats per token over all the held-out windows."""
-    logits = model(held_out[:, :-1]).transpose(1, 2)    # (b, n, t)
-    return F.cross_entropy(logits, held_out[:, 1:]).item()
+def loss_on_lines(logits):
+    """In nats per token, on the lines that the reference has read. logits: (1, t, n)."""
+    return F.cross_entropy(logits[0, :-1], known.ids[0, 1:]).item()
 
-def apart(model):
+def apart(found):
     """At each stage: the largest difference / the largest component of the reference."""
-    pairs = zip(stages(model, known.ids.to(device())), known.stages)
+    pairs = zip(found, known.stages)
     return [((a - b).abs().max() / b.abs().max()).item() for a, b in pairs]
 
 def changed(change):
@@ -561,17 +551,19 @@ def changed(change):
     change(model)
     return model
 
-print(f"{len(held_out)} windows of {t_max} tokens; ln n = {math.log(mine.config.n):.2f}")
 models = {"yours": mine, **{name: changed(change) for name, change in errors.items()}}
-differences = {name: apart(model) for name, model in models.items()}
-for name, model in models.items():
+found = {name: stages(model, known.ids.to(device())) for name, model in models.items()}
+differences = {name: apart(vectors) for name, vectors in found.items()}
+print(f"{known.text}\nln n = {math.log(mine.config.n):.2f}")
+print(f"{'reference':>18}: {loss_on_lines(known.stages[-1]):6.3f} nats per token")
+for name, vectors in found.items():
     far = [stage for stage, x in zip(names, differences[name]) if x > 100 * precision]
-    print(f"{name:>18}: {on_held_out(model):6.3f} nats per token,"
+    print(f"{name:>18}: {loss_on_lines(vectors[-1]):6.3f} nats per token,"
           f" first stage that differs: {far[0] if far else 'none'}")
-largest = [stages(models[name], known.ids.to(device()))[-1].max().item()
-           for name in ("yours", "no final norm")]
-print("largest logit on the three lines:"
-      " {:.0f}, without the final norm {:.0f}".format(*largest))
+largest = [found[name][-1].max().item() for name in ("yours", "no final norm")]
+print("largest logit: {:.0f}, without the final norm {:.0f}".format(*largest))
+print("\n--- block 2 transposed")
+print(written(models["block 2 transposed"], tokenizer, PROMPT, seed=1, count=24))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Largest difference from the reference at each stage, relative to the largest component there, logarithmic, for three models. Yours is zero at the embedding and less than one millionth after it. With the exact GELU the difference is a few hundred times as large from block 0 on. With unify of block 2 transposed the line follows yours through block 1, and jumps to about a tenth at block 2."}}
 figure, ax = plt.subplots(figsize=(6, 3.6))
@@ -591,65 +583,66 @@ check.prediction("dearest_error", dearest_error)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Of these three, only yours agrees at every stage**, to within a hundred times the precision. At each stage, the
-# largest difference of a component from the reference, divided by the largest component there. A mark at 10⁻⁹ means
-# no difference.
+# **Of these three, only yours agrees at every stage.** At each stage, the largest difference of a component from the
+# reference, divided by the largest component there. Up to a hundred times the precision of *float32* counts as
+# rounding, in the table too. A mark at 10⁻⁹ means no difference.
 #
 # </div>
 #
-# **The loss does not tell the exact GELU from the published function; the comparison does.** To three decimals both
-# have the loss 2.580. The difference is small, but from block 0 on it is no rounding.
+# **A loss says little without the reference's.** Without a mask, where all positions but the last see their answers, it
+# is even lower: 1.566 instead of 1.998. With block 2 transposed, the model that wrote the third text at the top, it is
+# 2.116, like that of a slightly weaker model.
 #
-# **The comparison says in which stage an error begins; the loss cannot.** With `unify` transposed in block 2 alone, the
-# line follows yours through block 1 and leaves it at block 2. (Four of the other errors begin in block 0. To tell them
-# apart, hook the layers inside it.) The loss is 2.751, nearly that of *positions from 1*, 2.767: it looks like a
-# slightly weaker model, not like a bug.
+# **Even beside the reference's, the loss misses an error; the stages show it.** With the exact GELU, too, the loss is
+# 1.998. The vectors differ by little, but from block 0 on by more than rounding.
 #
-# <details><summary>Without the final norm the loss is by far the largest. What the dear errors do</summary>
-#
-# Without the norm nothing limits the last sum of the residual stream: on the three lines the largest logit is 406
-# instead of 17, and a wrong guess becomes very expensive. With all `unify` transposed the loss is above ln n, the loss
-# of a guess. Without a mask it means little: all positions but the last see their answers, but the model was never
-# trained to use them.
-#
-# </details>
+# **The stages also show where an error begins.** With block 2 transposed, the line follows yours through block 1 and
+# leaves it at block 2.
 #
 # Your model agrees with the reference. What does it compute again for each token?
 #
 # ## With a key-value cache the tokens are the same, and come faster
 #
-# As in lesson 9, your model computes all earlier positions again for each token that it writes. The causal mask makes
-# this unnecessary. Position i looks only at positions up to i, so nothing that comes later changes its keys and values,
-# in any block. A new token needs *its* query, key and value, and the **kept keys and values** of all tokens before it:
-# a [key-value cache](../../site/glossary.md#key-value-cache), or KV cache ([Shazeer,
-# 2019](https://arxiv.org/abs/1911.02150), section 2.4).
+# As in lesson 9, your model computes all earlier positions again for each token that it writes. Here each pass over
+# *for i in* and what follows begins from nothing. **Down a column, the number stays the same:**
 
-# %%
-plots.diagrams.cache_growing()
+# %% tags=["hide-input"]
+begun = FOR
+more = finished_gpt2.generate_cached(pocket, begun, 3, temperature=0)
+ids, keys = torch.cat([begun, more], dim=1), []
+with torch.no_grad():
+    for s in range(begun.shape[1], ids.shape[1] + 1):
+        cache = KeyValueCache(pocket.config.depth, s)    # a new one for each pass
+        pocket(ids[:, :s], cache)
+        keys.append(cache.layers[-1].keys[0, 0, :, 0].tolist())
+plots.diagrams.cache_growing([pieces.token(i) for i in ids[0]], keys)
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Each later pass reads one token and uses what was kept.** The first pass, on top, reads the whole prompt. A row is a
-# query, and its cells are the positions whose keys and values it uses: blue ones are computed in the pass, grey ones
-# were kept, (b, h, s, d) for s positions.
+# **In each pass only the blue keys are new.** The Python model, last block: the first component of the keys of head 0.
+# A row is a query, and its cells are the positions that it sees.
 #
 # </div>
+#
+# The causal mask is the reason. Position i looks only at positions up to i, so nothing that comes later changes its key
+# or its value, in any block. Each block can keep both: a **[key-value
+# cache](../../site/glossary.md#key-value-cache)**, or KV cache, two tensors (b, h, s, d) for s positions ([Shazeer,
+# 2019](https://arxiv.org/abs/1911.02150), section 2.4). A new token brings one query, and adds one key and one value.
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 5 · `attend_with_past`** &nbsp; ★★☆ · 9 minutes · 3 points
 #
-# Write attention for t new positions of a text whose earlier keys and values were kept; in the first call there are
-# none. Append the new keys and values to the old ones: the next call gets the result as its old ones. Each new position
-# sees itself and all before it. Scores are divided by √d. New tensors are created on the device of q. No gradient is
-# needed.
+# Write attention for t new positions of a text whose earlier keys and values were kept; the first call has none. Append
+# the new keys and values to the old ones: the next call gets the result. Each new position sees itself and all before
+# it. Scores are divided by √d. New tensors are created on the device of q. No gradient is needed.
 #
 # <details><summary>Hint 1: what grows</summary>
 #
-# With 6 old positions and 4 new ones the scores are (b, h, 4, 10): a query for each new position, a key for each
-# position so far. `torch.cat` needs to know which axis holds the positions.
+# With 6 old positions and 4 new ones the scores are (b, h, 4, 10): a query for each new position, a key for each so
+# far. `torch.cat` needs to know which axis holds the positions.
 #
 # </details>
 # <details><summary>Hint 2: what is hidden</summary>
@@ -680,8 +673,8 @@ def attend_with_past(q, k, v, old_k=None, old_v=None):
 check(attend_with_past)
 
 # %% [markdown]
-# The new token still needs the vector of its **position in the text**: a token that comes alone is not at position
-# 0. `model.embed(ids, start)` returns the vectors of tokens at positions start, start + 1, …
+# A token that comes alone is not at position 0: it still needs the vector of its **position in the text**.
+# `model.embed(ids, start)` returns the vectors of tokens at positions start, start + 1, …
 
 # %% [markdown]
 # <div class="card">
@@ -695,14 +688,14 @@ check(attend_with_past)
 #
 # <details><summary>Hint 1: one round</summary>
 #
-# Embed the new tokens at their positions; send them through each block with the block's own part of the cache. What
-# the model of exercise 2 does after the blocks is needed only for the last position.
+# Embed the new tokens at their positions; send them through each block with the block's part of the cache. What
+# exercise 2 does after the blocks is needed only for the last position.
 #
 # </details>
 # <details><summary>Hint 2: three rounds</summary>
 #
-# Take two prompts of 5 tokens, and 3 new tokens. The first round reads (2, 5) at positions 0 to 4, the second (2, 1)
-# at position 5, the third (2, 1) at position 6. The last new token is returned but never read.
+# Two prompts of 5 tokens get 3 new tokens. The first round reads (2, 5) at positions 0 to 4, the second (2, 1) at
+# position 5, the third (2, 1) at position 6. The last new token is returned but never read.
 #
 # </details>
 # </div>
@@ -733,24 +726,24 @@ def generate_cached(model, ids, count):
 check(generate_cached)
 
 # %% [markdown]
-# The next cell puts a layer that calls your `attend_with_past` into each finished block, and lets your model embed
-# tokens at any position. Each layer keeps its own keys and values; the `past` that it is given only counts positions.
+# The next cell puts your `attend_with_past` into each finished block. It takes the old keys and values from the block's
+# part of the cache, and puts back what your function returns.
 
 # %% tags=["hide-input"]
 class CachedAttention(nn.Module):
-    """The attention of a block, with your `attend_with_past` and what that has returned."""
+    """The attention of a block, with your `attend_with_past` and its part of the cache."""
 
     def __init__(self, layer):
         super().__init__()
-        self.layer, self.kept = layer, ()
+        self.layer = layer
 
     def forward(self, x, past=None):
         three = self.layer.to_qkv(x).chunk(3, dim=-1)
         q, k, v = (split_heads(part, self.layer.h) for part in three)
-        old = self.kept if past is not None and past.length else ()
-        out, *self.kept = attend_with_past(q, k, v, *old)
+        old = (past.keys, past.values) if past is not None and past.length else ()
+        out, k, v = attend_with_past(q, k, v, *old)
         if past is not None:
-            past.length += x.shape[1]    # the cache counts; the keys and values are here
+            past.keys, past.values, past.length = k, v, k.shape[2]    # (b, h, s, d)
         return self.layer.unify(merge_heads(out))
 
 def with_cache(model):
@@ -776,7 +769,7 @@ for name in folders:
           f" the same tokens: {torch.equal(kept, anew)}")
 
 # %% [markdown]
-# **In both folders all tokens are the same.** How much time does a cache save at the size of OpenAI's smallest model?
+# **From both folders, all tokens are the same.** How much time does a cache save at the size of OpenAI's smallest?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -799,15 +792,13 @@ print(f"one core of: {run['machine']}\n{run['command']}")
 #
 # </div>
 #
-# After 512 tokens, the next one comes 32 times as fast. The price is memory, two vectors of width e for each token in
-# every block: for 1,024 tokens of the smallest GPT-2, 2 · 1024 · 768 · 12 numbers, 75 MB in 32 bits.
+# After 512 tokens, the next one comes 32 times as fast. The price is memory: two vectors of width e for each token in
+# every block. For 1,024 tokens of the smallest GPT-2 that makes 75 MB in 32 bits.
 #
-# ## Optional: OpenAI's folder, untested here
+# ## Optional: OpenAI's folder
 #
-# Your program should need no change for OpenAI's weights, which were not on the machine that ran this page. With
-# finished blocks, the next cell opens the smallest folder if it finds it (about 550 MB from the Hub, once; `make data
-# ARGS=gpt2`). Compare its text with the greedy one in [How to generate
-# text](https://huggingface.co/blog/how-to-generate) (von Platen, 2020).
+# After `make data ARGS=gpt2` (about 550 MB) the next cell opens OpenAI's weights with your program and finished blocks.
+# The machine that ran this page did not have them.
 
 # %% tags=["hide-input"]
 real = gpt2_files("gpt2", say=lambda line: None)
@@ -822,20 +813,20 @@ else:
 # %% [markdown]
 # ## Optional: which heads does copying need?
 #
-# Nothing else uses this section; its points count like all others. The Python model can copy from its window. Which of
-# its 24 heads does it need for that?
-#
-# [Olsson et al., 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html),
-# found one kind of head in many language models. An [induction head](../../site/glossary.md#induction-head), at the
-# second *A* of *A B … A*, looks at the *B*, and so can copy it. The embedding of B does not say what came before it.
-# In their explanation another head first writes that into B (an arrow points at what is looked at):
-#
-# ```text
-#                  A      B      …      A      → B
-#
-# an early block   A ←─── B                       a previous-token head writes "after A" into B
-# a later block           B ←────────── A         "what came after A?": an induction head finds B
-# ```
+# Nothing else uses this section; its points count. The arcs show where one head of the Python model looks from the end
+# of a text:
+
+# %% tags=["hide-input"]
+from helpers.players import show_player
+
+show_player("pocket")
+
+# %% [markdown]
+# At the second *left* it looks at *line*, which followed the first. A head that at the second *A* of *A B … A* looks at
+# the *B*, and so can copy it, is an **[induction head](../../site/glossary.md#induction-head)** ([Olsson et al.,
+# 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). The embedding of B
+# does not say what came before it. In their explanation, a **previous-token head** in an earlier block looks from B at
+# A and writes that into B. Which of the model's 24 heads does copying need?
 
 # %% [markdown]
 # <div class="card">
@@ -848,15 +839,14 @@ else:
 #
 # <details><summary>Hint 1: which entry of each row</summary>
 #
-# In A B C A B C the period is 3. Position 3 has the second A and looks at the B, position 1; position 4 looks at
-# position 2, and position 5 at position 3. The score is the mean of the entries (3, 1), (4, 2) and (5, 3).
+# In A B C A B C the period is 3. Position 3 has the second A and looks at the B, position 1. The score is the mean of
+# the entries (3, 1), (4, 2) and (5, 3).
 #
 # </details>
 # <details><summary>Hint 2: without a loop</summary>
 #
-# The text A B A B has the period 2, and the entries (2, 1) and (3, 2) count. `weights.diagonal(-1, -2, -1)`, along
-# the last two axes, gives the entries (1, 0), (2, 1) and (3, 2). Which token is at position 1, and has it come
-# before?
+# In A B A B the entries (2, 1) and (3, 2) count. `weights.diagonal(-1, -2, -1)`, along the last two axes, gives the
+# entries (1, 0), (2, 1) and (3, 2). Has the token at position 1 come before?
 #
 # </details>
 # </div>
@@ -876,14 +866,14 @@ def induction_score(weights, period):
 check(induction_score)
 
 # %% [markdown]
-# In training, half of the Python model's windows at first, and fewer later, contained a stretch of text or random
-# tokens twice. A score says only where a head looks. To find out whether the model needs it, **switch it off**: set its
-# output to zero.
+# A score says only where a head looks. To find out whether the model needs it, **switch it off**: set its output to
+# zero. The model, trained on repetitions too, reads random tokens twice; on their second appearance there is no clue
+# but the first.
 #
-# Random tokens that come twice offer no clue on their second appearance but the first. Two numbers measure copying:
-# the **gain**, the loss on the first appearance minus that on the second, and **copied**, the share of the second
-# appearance's tokens to which the model gives the highest probability. The loss on held-out **code** shows what else
-# suffers. The previous-token score, the mean weight on the token before, is measured on this code, too.
+# Two numbers measure copying: the **gain**, the loss on the first appearance minus that on the second, and **copied**,
+# the share of the second appearance's tokens to which the model gives the highest probability. The loss on held-out
+# **code** shows what else suffers. On this code the previous-token score is measured, the mean weight on the token
+# before.
 
 # %% [markdown]
 # <div class="card">
@@ -905,6 +895,17 @@ switched_off_head = "B"
 ### END SOLUTION
 
 # %% tags=["hide-input"]
+t_max = mine.config.t_max
+starts = [tokenizer.encode(text[:6 * t_max])[:t_max]
+          for name, text in stdlib_sources().items() if is_held_out(name)]
+held_out = torch.tensor([ids for ids in starts if len(ids) == t_max][:16], device=device())
+
+@torch.no_grad()
+def on_held_out(model):
+    """The loss in nats per token over all the held-out windows."""
+    logits = model(held_out[:, :-1]).transpose(1, 2)    # (b, n, t)
+    return F.cross_entropy(logits, held_out[:, 1:]).item()
+
 pocket = finished_gpt2.load(folder, device())
 chance = torch.Generator().manual_seed(3)
 once = torch.randint(pocket.config.n - 1, (8, 24), generator=chance).to(device())
@@ -952,30 +953,21 @@ check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
 # **Without the previous-token head, or without all nine induction heads, hardly a token is copied.** The gain falls
-# from 9.87 nats to 1.84 and 1.23. (The second loss alone is no measure: what this model cannot foresee costs it more
-# than ln n.) The nine are all the heads with more than ten times the induction score of even weights. The strongest
+# from 9.87 nats to 1.84 and 1.23. The nine have more than ten times the induction score of even weights; the strongest
 # alone is hardly missed.
 #
-# **Most other heads matter less for copying.** Nine are drawn from 13: the previous-token head and head 5 of block 0
-# are not among these. Without the nine, code suffers more. Both losses on random tokens rise, so the gain stays at
-# 9.56 or more; of the tokens, at least 32 % are still copied, not all.
+# **Most other heads matter less for copying.** Nine are drawn from 13, which leave out the previous-token head and head
+# 5 of block 0. Without the nine drawn, code suffers more, and between 32 and 77 % of the tokens are copied; the gain
+# stays at 9.56 or more.
 #
-# **Needing a head does not say what it does.** These draws leave out head 5 of block 0, of all others the one that is
-# missed most. It hardly looks at the token before. Yet without it no token is copied, and the loss on code more than
-# doubles. Code suffers without the previous-token head, too: the table does not show that it serves copying alone.
-#
-# This is one model, on one draw of tokens. Lesson 19 is about finding out what the parts of a trained model do, called
-# *mechanistic interpretability*.
+# **Needing a head does not say what it does.** Head 5 of block 0 hardly looks at the token before. Yet without it no
+# token is copied, and the loss on code more than doubles. This is one model, on one draw of tokens; lesson 19 goes on.
 #
 # ## What you can do now
 #
-# **How do you make a folder of weights continue a text, correctly and fast?**
-#
-# - **You write GPT-2 and a translation of the names;** the tokenizer of lesson 11 and `generate` of lesson 9 do the
-#   rest.
-# - **You compare its numbers with those of another program, stage by stage.** On three lines of code yours differ by no
-#   more than rounding. Loading does not notice a transposed square matrix, and the loss does not notice the exact
-#   GELU; the comparison finds both.
+# - **You write GPT-2 and a translation of the names;** lessons 9 and 11 do the rest.
+# - **You compare its vectors with a reference's, stage by stage.** That finds the transposed square matrix, which
+#   loading does not notice, and the exact GELU, which the loss does not notice.
 # - **You keep keys and values in a cache.** It changed no token of one text from either folder. In the recorded run it
 #   saved more time, the longer the text.
 #
@@ -984,20 +976,20 @@ check.prediction("switched_off_head", switched_off_head)
 # <details><summary>The window is full, and the oldest token drops out. Can the cache be kept?</summary>
 #
 # No. Learned position vectors were added before the blocks, and without the oldest token all the others move forward
-# by one position: all keys and values are now wrong. With rotary positions (lesson 6) only differences count, so
-# positions are no obstacle. But in published rotary models perplexity jumps as soon as the *first* tokens leave the
-# cache ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453), section 3.1). Their explanation: a softmax has to put
-# its weight somewhere, and many heads put it there, on an *attention sink*. Keeping the first few tokens repairs it.
+# by one position: all keys and values are now wrong. With rotary positions (lesson 6) only differences count. But in
+# published rotary models perplexity jumps when the *first* tokens, *attention sinks*, leave the cache ([Xiao et al.,
+# 2024](https://arxiv.org/abs/2309.17453), section 3.1).
 #
 # </details>
 #
-# [Measured further](../../site/further.md#lesson-12) shows what all heads look at, and both models on both languages.
+# [Measured further](../../site/further.md#lesson-12) shows what the seven errors cost on held-out code, what all heads
+# look at, and both models on both languages.
 #
 # **Further reading**
 #
 # - **A. Radford et al., ["Language models are unsupervised multitask
 #   learners"](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
-#   2019**, sections 2.1 to 2.3 for the model, table 3 for its [zero-shot](../../site/glossary.md#zero-shot) results.
+#   2019**: section 2.3 for the model, table 3 for its [zero-shot](../../site/glossary.md#zero-shot) results.
 #
 # The next lesson looks back: what was attention invented for?
 #

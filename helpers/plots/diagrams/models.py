@@ -261,66 +261,125 @@ def merges_in_two_orders(word: str, merges: Sequence[tuple[str, str]]) -> Sheet:
     return sheet
 
 
-def gpt2_flow() -> Sheet:
-    """Lesson 12: text to ids to vectors to blocks to logits, and the table that serves twice."""
-    sheet = Sheet.named("gpt2-flow", 560)
-    x, aside = 112, 286
-    sheet.text(x, 16, "“The cat sat on”", NORMAL)
-    sheet.arrow((x, 27), (x, 48))
-    sheet.operation(x, 61, "byte-pair encoding", 168)
-    sheet.operation(x, 121, "look up", 168, arrow="ids  (b, t)")
-    sheet.tensor(aside, 121, "tokens", "(n, e)", "orange", 126, 34)
-    sheet.arrow((aside - 63, 121), (x + 84, 121))
-    sheet.plus(x, 176, arrow="(b, t, e)")
-    sheet.tensor(263, 176, "positions", "(t_{max}, e)", "blue", 134)
-    sheet.arrow((196, 176), (x + 9, 176))
-    sheet.arrow((x, 185), (x, 220), words="*x*  (b, t, e)")
+def gpt2_flow(
+    tokens: Sequence[str],
+    ids: Sequence[int],
+    vectors: Sequence[Sequence[Sequence[float]]],
+    predicted: Sequence[tuple[str, float]],
+    sizes: tuple[int, int, int],
+) -> Sheet:
+    """Lesson 12: three tokens on their way through a GPT-2, to the next token after each of them.
+
+    vectors: the first two components at each position, three times: of the rows of the table of tokens, of what enters
+    the first block, and after the last norm. predicted: the likeliest next token after each position, and its
+    probability. sizes: n, e and depth. ValueError for more or fewer than three tokens.
+    """
+    if len(tokens) != 3:
+        raise ValueError(f"The sheet has room for three tokens, and these are {len(tokens)}.")
+    n, e, depth = sizes
+    text = "".join(tokens).replace("·", " ")
+    ends = [f"{token} ({chance:.0%})" for token, chance in predicted]
+    told = {"text": text, "tokens": ", ".join(tokens), "ids": ", ".join(map(str, ids)), "depth": depth}
+    sheet = Sheet.named("gpt2-flow", 578, **told, n=n, e=e, predicted=", ".join(ends))
+    columns, middle, wide = (44, 116, 188), 116, 208
+
+    def numbers(y: float, rows: Sequence[Sequence[float]], kind: str) -> None:
+        for x, row in zip(columns, rows, strict=True):
+            for k, value in enumerate(row):
+                sheet.box(x, y + 20 * k, 64, 20, kind, 0, _signed(value), SMALL)
+
+    def down(top: float, bottom: float) -> None:
+        for x in columns:
+            sheet.arrow((x, top), (x, bottom))
+
+    sheet.text(middle, 16, f"“{text}”", NORMAL)
+    sheet.arrow((middle, 27), (middle, 42))
+    sheet.operation(middle, 55, "byte-pair encoding", wide)
+    down(68, 84)
+    for x, token, number in zip(columns, tokens, ids, strict=True):
+        sheet.box(x, 96, 64, 24, words=token)
+        sheet.text(x, 118, str(number), SMALL, soft=True)
+    sheet.text(232, 118, "ids  (1, 3)", SMALL, "start", True)
+    down(128, 144)
+    numbers(154, vectors[0], "orange")
+    sheet.box(294, 164, 112, 46, "orange")
+    sheet.text(294, 155, "tokens")
+    sheet.text(294, 173, f"({n}, {e})", SMALL)
+    sheet.arrow((238, 164), (222, 164))
+    down(184, 197)
+    for x in columns:
+        sheet.plus(x, 206)
+    sheet.tensor(282, 206, "positions", "", "blue", 92, 26)
+    for start, end in ((236, 197), (179, 125), (107, 53)):
+        sheet.arrow((start, 206), (end, 206))
+    down(215, 230)
+    numbers(240, vectors[1], "plain")
+    sheet.text(232, 250, f"*x*  (1, 3, {e})", SMALL, "start", True)
+    down(270, 289)
     for k in (2, 1, 0):
-        sheet.box(x + 5 * k, 258 + 5 * k - 5, 180, 66, "blue", 8)
-    sheet.text(x, 232, "block")
-    sheet.text(x, 250, "norm, causal attention, +", SMALL)
-    sheet.text(x, 268, "norm, feed-forward, +", SMALL)
-    sheet.arrow((x, 296), (x, 330), words="(b, t, e)")
-    sheet.operation(x, 343, "norm", 168, 26, "plain")
-    sheet.operation(x, 403, "times the table, transposed", 204, 26, "orange", arrow="(b, t, e)")
-    sheet.tie((340, 138), (340, 403), (x + 102, 403))
-    sheet.note(332, 366, "the same table:", "tied weights", anchor="end")
-    for k, words in enumerate(("smallest GPT-2:", "*n* = 50,257", "*e* = 768", "12 heads", "12 blocks")):
-        sheet.text(224, 228 + 17 * k, words, SMALL, "start", True)
-    sheet.operation(x, 463, "softmax, last position", 204, arrow="logits  (b, t, n)")
-    sheet.tensor(x, 527, "next token: one of *n*", "", "green", 204, 32, arrow="")
+        sheet.box(middle + 5 * k, 322 + 5 * k, wide, 64, "blue", 8)
+    sheet.text(middle, 302, f"{depth} blocks, each of them")
+    sheet.text(middle, 321, "norm, causal attention, +", SMALL)
+    sheet.text(middle, 340, "norm, feed-forward, +", SMALL)
+    down(364, 380)
+    sheet.operation(middle, 393, "norm", wide)
+    down(406, 420)
+    numbers(430, vectors[2], "plain")
+    sheet.text(232, 440, f"(1, 3, {e})", SMALL, "start", True)
+    down(460, 475)
+    sheet.operation(middle, 488, "dot products with all rows", wide, 26, "orange")
+    sheet.tie((340, 187), (340, 488), (middle + wide / 2, 488))
+    sheet.note(334, 374, "the same table:", "tied weights", anchor="end")
+    down(501, 529)
+    sheet.note(232, 508, "logits", f"(1, 3, {n})", anchor="start")
+    for x, (token, chance) in zip(columns, predicted, strict=True):
+        sheet.box(x, 541, 64, 24, "green", words=token)
+        sheet.text(x, 564, f"{100 * chance:.0f} %", SMALL)
+    sheet.note(232, 545, "likeliest next", "token", anchor="start")
     return sheet
 
 
-def cache_growing() -> Sheet:
-    """Lesson 12: keys and values that are kept, so that each new token asks with one query."""
-    prompt, words = 3, ["The", "cat", "sat", "on", "the", "mat"]
-    sheet = Sheet.named("cache-growing", 400)
-    left, wide, high = 96, 42, 26
-    sheet.text(left, 16, "keys and values that each query uses", NORMAL, "start")
+def _signed(value: float) -> str:
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def cache_growing(words: Sequence[str], keys: Sequence[Sequence[float]]) -> Sheet:
+    """Lesson 12: the keys that each pass of a model that writes needs, and which of them it had before.
+
+    words: the tokens, up to six. keys: for each pass one number of the key at each position that it reads, computed
+    anew. ValueError where there are more words than fit.
+    """
+    if len(words) > 6:
+        raise ValueError(f"The sheet has room for six tokens, and these are {len(words)}.")
+    prompt = len(keys[0])
+    told = {"text": ", ".join(words), "prompt": prompt, "kept": ", ".join(str(len(row)) for row in keys)}
+    sheet = Sheet.named("cache-growing", 400, **told)
+    left, wide, high = 80, 46, 26
+    sheet.text(left, 16, "one number of the key at each position", NORMAL, "start")
     for j, word in enumerate(words):
         sheet.text(left + (j + 0.5) * wide, 40, word, SMALL, soft=True)
-    sheet.text(84, 40, "queries", SMALL, "end", True)
+    sheet.text(72, 40, "queries", SMALL, "end", True)
     y = 54.0
-    for step in range(4):
-        seen = prompt + step
+    for step, row_of_keys in enumerate(keys):
+        seen = len(row_of_keys)
         new = prompt if step == 0 else 1
         for row in range(new):
             query, middle = seen - new + row, y + (row + 0.5) * high
-            sheet.tensor(60, middle, words[query], "", "orange", 48, 21)
-            for j in range(seen):
+            sheet.tensor(46, middle, words[query], "", "orange", 56, 21)
+            for j, value in enumerate(row_of_keys):
                 kind = "empty" if j > query else "blue" if j >= seen - new else "plain"
-                sheet.box(left + (j + 0.5) * wide, middle, wide, high, kind, 0)
-        sheet.text(18, y + new * high / 2, f"{step + 1}", 15)
+                number = "" if j > query else _signed(value)
+                sheet.box(left + (j + 0.5) * wide, middle, wide, high, kind, 0, number, SMALL)
+        sheet.text(9, y + new * high / 2, f"{step + 1}", 15)
         y += new * high
         sheet.text(left, y + 11, f"pass {step + 1} leaves s = {seen} in the cache", SMALL, "start", True)
         y += 32
     for x, kind, words_beside in (
-        (20, "blue", "made in this pass"),
+        (20, "blue", "new in this pass"),
         (156, "plain", "from the cache"),
         (276, "empty", "not seen"),
     ):
         sheet.box(x, y + 10, 20, 16, kind, 0)
         sheet.text(x + 15, y + 10, words_beside, SMALL, "start", True)
-    sheet.text(180, y + 36, "without a cache each pass would make all of them again", SMALL, soft=True)
+    sheet.text(180, y + 36, "without a cache each pass computes all of them again", SMALL, soft=True)
     return sheet
