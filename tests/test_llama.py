@@ -95,3 +95,13 @@ def test_the_cache_writes_what_the_model_writes_without_it():
     whole = torch.cat([ids, written], dim=1)
     with torch.no_grad():
         assert torch.equal(model(whole[:, :-1])[:, 4:].argmax(dim=-1), written)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_attention_weights_are_those_of_the_independent_model(name):
+    config = CONFIGS[name]
+    theirs, ids = theirs_of(config), torch.randint(config.n, (2, 7))
+    with torch.no_grad():
+        known = torch.stack(theirs(ids, output_attentions=True).attentions)
+    ours = llama.from_published(theirs.state_dict(), config)
+    torch.testing.assert_close(ours.attention_weights(ids), known, rtol=1e-4, atol=1e-5)

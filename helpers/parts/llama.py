@@ -22,7 +22,7 @@ from torch import nn
 from helpers.course import write_whole, written_whole
 
 from .cache import KeyValueCache, LayerCache
-from .masks import causal_mask
+from .masks import causal_mask, masked_softmax
 from .multi_head import merge_heads, require_heads, split_heads
 from .positions import rotate
 from .published import (
@@ -193,9 +193,7 @@ class GroupedQueryAttention(nn.Module):
         Returns (b, t, e).
         """
         start, t = 0 if past is None else past.length, x.shape[1]
-        positions = torch.arange(start, start + t, device=x.device)
-        q = rotate(split_heads(self.to_queries(x), self.h), positions, self.theta, self.frequencies)  # (b, h, t, d)
-        k = rotate(split_heads(self.to_keys(x), self.groups), positions, self.theta, self.frequencies)  # (b, g, t, d)
+        q, k = self._rotated(x, start)
         v = split_heads(self.to_values(x), self.groups)
         if past is not None:
             k, v = past.append(k, v)  # (b, g, s, d)
@@ -209,6 +207,18 @@ class GroupedQueryAttention(nn.Module):
             s = k.shape[2]
             heads = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, x.device)[s - t :])
         return self.unify(merge_heads(heads))
+
+    def _rotated(self, x, start):
+        """Queries (b, h, t, d) and keys (b, g, t, d)."""
+        positions = torch.arange(start, start + x.shape[1], device=x.device)
+        q, k = split_heads(self.to_queries(x), self.h), split_heads(self.to_keys(x), self.groups)
+        return (rotate(part, positions, self.theta, self.frequencies) for part in (q, k))
+
+    def weights(self, x: torch.Tensor) -> torch.Tensor:
+        """Where each head looks. x: (b, t, e). Returns (b, h, t, t)."""
+        q, k = self._rotated(x, 0)
+        scores = q @ k.repeat_interleave(self.h // self.groups, dim=1).mT / math.sqrt(q.shape[-1])
+        return masked_softmax(scores, causal_mask(x.shape[1], x.device))
 
 
 class LlamaBlock(nn.Module):
@@ -257,6 +267,18 @@ class Llama(nn.Module):
             x = block(x, None if cache is None else cache.layers[i])
         x = self.norm(x[:, -1:] if last_only else x)
         return F.linear(x, self.tokens.weight if self.to_logits is None else self.to_logits.weight)
+
+    def attention_weights(self, ids: torch.Tensor) -> torch.Tensor:
+        """Who looks at whom in every block and head, for pictures. ids: (b, t).
+
+        Returns (depth, b, h, t, t), without gradients.
+        """
+        with torch.no_grad():
+            x, weights = self.tokens(ids), []
+            for block in self.blocks:
+                weights.append(block.attention.weights(block.norm1(x)))
+                x = block(x)
+        return torch.stack(weights)
 
 
 def rotary_frequencies(d: int, theta: float = 10000.0) -> torch.Tensor:

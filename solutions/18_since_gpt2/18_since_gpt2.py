@@ -12,21 +12,24 @@
 # You have the code of a GPT-2, from [lesson 12](../12_gpt2/12_gpt2.ipynb), and a file with the weights of a Llama.
 # **What do you have to change in the code, and how do you notice a mistake?**
 #
-# Two models with the same weights continue *Elizabeth was*, with the same random numbers. Neither raised an error, but
-# one has a wrong setting:
+# Two models with the same weights continue *Elizabeth was*, with the same random numbers. One has the rows of two
+# matrices in each block in the wrong order. Which would you reject?
 #
 # > … a better at the last time; and though she was now to be in the
 #
-# > … equally at the last time by the power of being an envy,
+# > … open. She was in the most great good-willed to speak of her
 #
-# The text does not say which. This lesson makes five changes to a GPT-2, loads a Llama, and then makes six mistakes on
-# purpose. It ends with a fault that needs no mistake in the code and shows only in longer texts.
+# Neither raised an error, because reordered rows change no shape.
+#
+# The answer, in advance: five things change, namely the norm, the network, the biases, the positions, and how many
+# heads have keys and values of their own. A mistake may leave readable text, so compare the logits with those of a
+# program that you trust. One fault escapes even that, and shows only in long texts.
 #
 # | | |
 # |---|---|
-# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama, and angles for a longer window; a router is optional |
+# | **You will build** | a norm, a gated network, grouped queries with a cache, a whole Llama, and angles for a longer window |
 # | **You need** | lessons [6](../06_positions/06_positions.ipynb), [7](../07_transformer_block/07_transformer_block.ipynb), [9](../09_character_generator/09_character_generator.ipynb) and [12](../12_gpt2/12_gpt2.ipynb) |
-# | **It takes** | about 105 minutes: seven exercises, 24 points, and two predictions |
+# | **It takes** | about 90 minutes: seven exercises, 24 points, and two predictions |
 # | **It computes** | for about a minute in all; a published model is another quarter of a gigabyte (`make data ARGS=smollm2`) |
 #
 # Sizes are those of [the notation table](../../site/notation.md). New is g, the number of groups of heads that share
@@ -52,7 +55,7 @@ from helpers.parts.experts import MixtureOfExperts
 from helpers.parts.generator import draw
 from helpers.parts.gpt2 import KeyValueCache, generate_cached
 from helpers.parts.llama import LlamaBlock as finished_block
-from helpers.parts.llama import LlamaConfig, pairs_from_halves, read_with
+from helpers.parts.llama import LlamaConfig, pairs_from_halves, read_with, rotary_frequencies
 from helpers.parts.llama import RMSNorm as finished_norm
 from helpers.parts.llama import load as load_llama
 from helpers.parts.llama import rename_llama
@@ -64,11 +67,41 @@ from helpers.parts.weight_files import read_weights
 check = start("18_since_gpt2")
 
 # %% [markdown]
+# ## In the wrong order, the same weights look at other tokens
+#
+# The **pocket Llama** of the opening was trained for this course on Jane Austen's novels, and has half a million
+# parameters. One of its heads reads a sentence, with the rows in each order:
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of attention weights over the same eighteen tokens: It is a truth universally acknowledged, that a single man. Left, rows in the right order: most rows have their darkest cell just left of the diagonal. Right, rows as in the file: few rows have it there, and the later rows spread their weight over many columns."}}
+folder = llama_files(places="embedded", say=lambda told: None).folder    # the pocket Llama
+tokenizer = Tokenizer.from_folder(folder)
+pocket, reordered = load_llama(folder, device()), load_llama(folder, device())
+reordered.load_state_dict(rename_llama(read_weights(folder)[0]))
+words = tokenizer.encode("It is a truth universally acknowledged, that a single man")
+looks = [model.attention_weights(torch.tensor([words], device=device()))[1, 0, 0].cpu()
+         for model in (pocket, reordered)]
+plots.heat_pair(*looks, [tokenizer.decode([word]).strip() for word in words],
+                titles=("rows in the right order", "rows as in the file"), same_scale=True,
+                row_label="token that looks", column_label="token that is looked at")
+plt.show()
+right_share, wrong_share = (weights.diagonal(-1).mean().item() for weights in looks)
+print(f"mean weight on the token before: {right_share:.2f}, reordered {wrong_share:.2f}")
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Head 0 of the second block. A row shows how one token spreads its weight over the tokens so far.
+#
+# </div>
+#
+# **The numbers are the same, and the head looks elsewhere.** In the right order it gives, on average, more than half of
+# its weight to the token before; in the order of the file, a quarter.
+#
 # ## A Llama is a GPT-2 with five changes
 #
 # Most open models since [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) use its block, with the
-# grouped queries of the larger [Llama 2](https://arxiv.org/abs/2307.09288) models. Five things change. Most Llamas
-# also have an output layer of their own.
+# grouped queries of the larger [Llama 2](https://arxiv.org/abs/2307.09288) models. Most also have an output layer of
+# their own.
 
 # %%
 plots.diagrams.llama_block()
@@ -80,7 +113,7 @@ plots.diagrams.llama_block()
 #
 # </div>
 #
-# **The norm no longer subtracts the mean**, to save time. [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)
+# **The norm no longer subtracts the mean.** [Zhang and Sennrich, 2019](https://arxiv.org/abs/1910.07467)
 # suppose that [layer normalisation](../../site/glossary.md#layer-normalisation) helps because it fixes a vector's
 # scale. Their **RMSNorm** does only that: it divides each vector by the root of the mean of its squares, with a small
 # ε under the root, and multiplies by a learned weight γ for each component. In their tests it was about as good, and
@@ -99,13 +132,13 @@ plots.diagrams.llama_block()
 #
 # <details><summary>Hint 1: try two inputs</summary>
 #
-# In a cell of your own, give the norm x and 2x. What should happen to the output, and what does happen?
+# Give the norm x and 2x. What should happen to the output, and what does happen?
 #
 # </details>
 # <details><summary>Hint 2: a vector of two components</summary>
 #
-# For x = (3, 4) the mean square is 12.5 and its root 3.54, so the output should be (0.85, 1.13). Go through the lines
-# with these numbers. What does `torch.rsqrt(torch.tensor(12.5))` give?
+# For x = (3, 4) the mean square is 12.5 and its root 3.54, so the output should be (0.85, 1.13). What
+# does `torch.rsqrt(torch.tensor(12.5))` give?
 #
 # </details>
 # </div>
@@ -134,21 +167,16 @@ class RMSNorm(nn.Module):
 check(RMSNorm)
 
 # %% [markdown]
-# As a formula:
-#
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
 #
-# On vectors with mean 0, it equals a LayerNorm without a bias.
-#
 # **The network gets a gate**, because gated networks predicted better at the same size ([Shazeer,
-# 2020](https://arxiv.org/abs/2002.05202), who offers no explanation). A **SwiGLU** begins with two layers. One of them
+# 2020](https://arxiv.org/abs/2002.05202), who offers no explanation). A **SwiGLU** begins with two layers, and one
 # decides, for each token and component, how much of the other passes:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
 #
-# σ is the sigmoid. GPT-2's network has two matrices and a hidden layer of 4e. With three matrices, a hidden layer of
-# two thirds of that keeps the number of parameters: 3 · e · (8/3) e = 2 · e · 4e.
+# σ is the sigmoid. Three matrices with a hidden layer of (8/3) e have as many parameters as GPT-2's two with 4e.
 
 # %% [markdown]
 # <div class="card">
@@ -159,7 +187,7 @@ check(RMSNorm)
 #
 # <details><summary>Hint 1: where silu ends</summary>
 #
-# Look at what silu is applied to in the formula. `silu(gate(x) * up(x))` is another function.
+# What is silu applied to in the formula? `silu(gate(x) * up(x))` is another function.
 #
 # </details>
 # <details><summary>Hint 2: one component</summary>
@@ -192,36 +220,34 @@ class SwiGLU(nn.Module):
 check(SwiGLU)
 
 # %% [markdown]
-# **No layer has a bias**, neither a linear layer nor a norm, because large models train more steadily without: so the
-# authors of [PaLM](https://arxiv.org/abs/2204.02311) report.
+# **No layer has a bias**, neither a linear layer nor a norm: the authors of [PaLM](https://arxiv.org/abs/2204.02311)
+# report that large models train more steadily without.
 #
 # **Positions are rotations**, so that a score depends on the distance between two tokens and not on where they stand.
-# Nothing is added to x. In each layer, queries and keys (not values) are rotated: the [rotary
+# In each layer, queries and keys (not values) are rotated: the [rotary
 # positions](../../site/glossary.md#rotary-positions) of [lesson 6](../06_positions/06_positions.ipynb). From one
 # position to the next, pair j of a head of width d turns by its **frequency**
 #
 # $$\omega_j = \theta^{-2j/d}, \qquad j = 0, \dots, d/2 - 1 .$$
 #
-# The **base** θ is read from a file of settings: lesson 6 took 10,000, and Llama 3 takes 500,000, for longer texts
-# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A larger base makes the slow pairs slower, so they complete a
-# turn only in a longer text. No weight's shape depends on θ, so a wrong one raises no error.
+# The **base** θ is a setting in the model's file: lesson 6 took 10,000, and Llama 3 takes 500,000, for longer texts
+# ([2024](https://arxiv.org/abs/2407.21783), section 3.2). A larger base makes the slow pairs slower. No weight's shape
+# depends on θ, so a wrong one raises no error.
 
 # %% [markdown]
 # ## Heads that share keys and values need a smaller cache
 #
 # **The fifth change saves memory.** While a model writes, its [key–value
-# cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block, and for each
-# new token the model reads all of it.
-#
-# In **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are g heads of keys
+# cache](../../site/glossary.md#key-value-cache) holds a key and a value for each position, head and block. In
+# **grouped-query attention** ([Ainslie et al., 2023](https://arxiv.org/abs/2305.13245)) there are only g heads of keys
 # and values, each for h/g heads of queries. With g = 1 it is [multi-query
 # attention](../../site/glossary.md#multi-query-attention) ([Shazeer, 2019](https://arxiv.org/abs/1911.02150)), which
 # costs some quality. The cache of one text of t positions holds
 #
 # $$2 \cdot \mathrm{depth} \cdot g \cdot d \cdot t$$
 #
-# numbers, g/h of what h heads would need. For Llama 3 8B (depth 32, g = 8, d = 128), 8,192 tokens and 16 bits a
-# number, that is 1.1 GB; with keys and values for each of its 32 heads it would be 4.3 GB.
+# numbers. For Llama 3 8B (depth 32, g = 8, d = 128), 8,192 tokens and 16 bits a number, that is 1.1 GB; with keys and
+# values for each of its 32 heads, 4.3 GB.
 
 # %%
 plots.diagrams.grouped_queries()
@@ -247,14 +273,14 @@ plots.diagrams.grouped_queries()
 # and `unify` from e to e, `to_keys` and `to_values` from e to groups·d. Queries and keys are rotated with `rotate(x,
 # positions, theta)`; positions continue from those in `past`. Scores are divided by √d.
 #
-# Append the g heads of keys, already rotated, and of values to the cache before anything is copied. `split_heads`,
-# `merge_heads`, `causal_mask`, `masked_softmax` and `F.scaled_dot_product_attention` may be used;
-# `nn.MultiheadAttention` and `finished_block` may not.
+# Append the g heads of keys, already rotated, and of values to the cache before anything is copied. You may use
+# `split_heads`, `merge_heads`, `causal_mask`, `masked_softmax` and `F.scaled_dot_product_attention`, not
+# `nn.MultiheadAttention` or `finished_block`.
 #
 # <details><summary>Hint 1: the order of things</summary>
 #
-# Which steps need only the new positions, and which need all of them? Where does `past.append` belong between
-# projecting, rotating and copying? Does appending change `past.length`?
+# Which steps need only the new positions, and which need all of them? Where does `past.append` belong? Does appending
+# change `past.length`?
 #
 # </details>
 # <details><summary>Hint 2: copies and the mask, in numbers</summary>
@@ -305,15 +331,10 @@ class GroupedQueryAttention(nn.Module):
 check(GroupedQueryAttention)
 
 # %% [markdown]
-# The ONNX standard's own reference once tiled the groups: heads 0, 1, 2 and 3 read groups 0, 1, 0 and 1 ([pull request
-# 7274](https://github.com/onnx/onnx/pull/7274)). Every shape stays the same, so nothing raises an error.
-
-# %% [markdown]
-# ## The parts add up to the published sizes
+# ## The whole model is lesson 12's with these parts
 #
-# The model is lesson 12's with the new parts. A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`,
-# `hidden`, `epsilon`, `theta`, and `tied`. `finished_block(config)` makes a pre-norm block, called with x and a
-# LayerCache or None.
+# A `LlamaConfig` holds the sizes: `n`, `e`, `h`, `groups`, `depth`, `hidden`, `epsilon`, `theta`, and `tied`.
+# `finished_block(config)` makes a pre-norm block, called with x and a LayerCache or None.
 
 # %% [markdown]
 # <div class="card">
@@ -327,7 +348,7 @@ check(GroupedQueryAttention)
 #
 # <details><summary>Hint 1: what GPT-2 has and a Llama lacks</summary>
 #
-# There is no table of positions: only attention uses positions. The norm after the last block is still there.
+# There is no table of positions. The norm after the last block is still there.
 #
 # </details>
 # <details><summary>Hint 2: a tied table of three tokens</summary>
@@ -370,26 +391,7 @@ class Llama(nn.Module):
 check(Llama)
 
 # %% [markdown]
-# On PyTorch's device `meta`, tensors have shapes but no numbers, so a laptop can build a model of any size:
-
-# %% tags=["nbval-check-output"]
-published_sizes = {
-    "Llama 2 7B": LlamaConfig(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
-    "Mistral 7B": LlamaConfig(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336),
-    "Llama 3 8B": LlamaConfig(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336),
-}
-for name, config in published_sizes.items():
-    with torch.device("meta"):
-        count = sum(p.numel() for p in Llama(config).parameters())
-    print(f"{name}: {count:,} parameters")
-
-# %% [markdown]
-# These are the published models' counts, which their papers round ([Llama 2](https://arxiv.org/abs/2307.09288),
-# [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama 3](https://arxiv.org/abs/2407.21783)). The totals agree, but a
-# total sees neither shapes nor the order of a matrix's rows.
-
-# %% [markdown]
-# ## Weights of the right shape can be in the wrong order
+# ## Rows follow the order in which components are rotated
 #
 # Lesson 6 rotates the components 2j and 2j + 1 of a head together, as the paper
 # ([RoFormer](https://arxiv.org/abs/2104.09864)) and Meta's own files do. The files on the Hub, and `transformers`,
@@ -401,14 +403,13 @@ plots.diagrams.pairs_and_halves()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The six components of one query or key. Those with a bracket and the same colour are rotated
-# together.
+# **How to read it.** The six components of one query or key. A bracket joins those that are rotated together.
 #
 # </div>
 #
-# Because a score is a sum over components, in any order, both are the same model if the rows of $W_q$ and $W_k$ are
+# A score is a sum over components, in any order. So both are the same model if the rows of $W_q$ and $W_k$ are
 # reordered **within each head**: component 2j moves to place j, component 2j + 1 to place j + d/2. Values are not
-# rotated, so their rows stay. Again every shape stays the same.
+# rotated, so their rows stay.
 
 # %% [markdown]
 # <div class="card">
@@ -449,11 +450,9 @@ def halves_from_pairs(weight, h):
 check(halves_from_pairs)
 
 # %% [markdown]
-# A file from the Hub needs the way back: `pairs_from_halves`, the inverse of your function.
-#
-# The **pocket Llama** was trained for this course on Jane Austen's novels: half a million parameters, four heads of
-# queries in two groups. Its file is in the Hub's format, so `transformers` can read it too; its logits for one
-# sentence were recorded. The blocks of your model are your own parts:
+# The pocket Llama's file is in halves; to read it as pairs was the opening's mistake. The way back is
+# `pairs_from_halves`, the inverse of your function. The logits of `transformers` for the sentence in the first picture
+# were recorded. The blocks of your model are your own parts:
 
 # %%
 class Block(nn.Module):
@@ -488,7 +487,6 @@ def loaded(config, weights):
     model.load_state_dict(weights)
     return model
 
-folder = llama_files(places="embedded", say=lambda told: None).folder    # the pocket Llama
 config, in_file = read(folder)
 right = rows_in_pairs(in_file, config)
 model, known = loaded(config, right), llama_reference(folder)
@@ -505,11 +503,11 @@ print("there and back, the file's rows:",
       torch.equal(halves_from_pairs(right[name], config.h), in_file[name]))
 
 # %% [markdown]
-# **Your model computes what `transformers` computes.** The next cell loads a published Llama in the same way,
-# [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), if it is in the data folder or the Hub can be
-# reached. Below, it was not, so the pocket Llama wrote.
+# **Your model computes what `transformers` computes.** The next cell loads
+# [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), a published Llama, in the same way, if its files are
+# found. Below, they were not, so the pocket Llama wrote.
 
-# %%
+# %% tags=["hide-input"]
 @torch.no_grad()
 def go_on(model, ids, count, temperature=0.7, top_p=0.9):
     """ids (b, t) and `count` more tokens."""
@@ -526,6 +524,7 @@ def continued(model, tokenizer, text="Elizabeth was"):
     new = go_on(model, prompt, 16)[0, prompt.shape[1]:]
     return " ".join(tokenizer.decode(new).split())
 
+# %%
 its_folder = llama_files().folder
 its_config, its_weights = read(its_folder)
 its_model = loaded(its_config, rows_in_pairs(its_weights, its_config))
@@ -534,19 +533,9 @@ print("Elizabeth was …", continued(its_model, Tokenizer.from_folder(its_folder
 # %% [markdown]
 # ## Six mistakes load without an error, and the text is a poor test
 #
-# Would you have noticed a mistake without the recorded logits? The next cells make six in the pocket Llama, one at a
-# time. Here, in alphabetical order, is what the right model and the six wrong ones wrote after *Elizabeth was*. **Which
-# would you reject?**
-#
-# - a better at farther, and by Mr. Thenies, they must as
-# - a better at the Campbell, and it was to be so
-# - a better at the last time; and though she was now to be in the
-# - a better at the last time; and though she was now to be in the
-# - a induce of the a great w. esc they all her
-# - equally at the last time by the power of being an envy,
-# - open. She was in the most great good-willed to speak of her
+# Would you have noticed a mistake without the recorded logits? Here are six.
 
-# %%
+# %% tags=["hide-input"]
 swap = {"gate": "up", "up": "gate"}
 exchanged = {name: right[".".join(swap.get(part, part) for part in name.split("."))]
              for name in right}
@@ -579,7 +568,6 @@ def with_mistake(case):
     return model
 
 # %%
-tokenizer = Tokenizer.from_folder(folder)
 prompt = torch.tensor([tokenizer.encode("Elizabeth was")], device=device())
 own = go_on(model, prompt.expand(16, -1), 64, 1.0, None)    # 16 texts
 print(f"{'mistake':19}{'logits':>9}{'loss':>6}  text")
@@ -594,32 +582,30 @@ for case in cases:
 # <div class="figure-caption">
 #
 # **How to read it.** *Logits*: the largest difference from those of `transformers`, for the recorded sentence. *Loss*:
-# nats a token on 16 texts: *Elizabeth was* and 64 tokens by the right model. These texts, and the random numbers for
-# *text*, are the same in every row.
+# nats a token on 16 texts of 64 tokens by the right model. These texts, and the random numbers for *text*, are the same
+# in every row. *Groups tiled*: heads 0 to 3 read groups 0, 1, 0, 1, as the ONNX standard's own reference [once
+# did](https://github.com/onnx/onnx/pull/7274).
 #
 # </div>
 #
 # **The logits show all six:** with each mistake they are farther from those of `transformers`. The wrong ε moves them
 # by 0.02, so compare in 32 bits.
 #
-# **The text is a poor test.** In this one draw even the right model writes odd English. The two worst mistakes show;
-# but a wrong ε changes no word, and θ = 500,000 (the opening's second text) reads no worse.
+# **The text is a poor test.** In this one draw even the right model writes odd English. A wrong ε changes no word,
+# θ = 500,000 reads no worse, and *rows as in the file* is the opening's second text.
 #
 # **The loss needs a number to compare with.** A loss of 3.70 looks fine until you know that 3.62 was possible.
-#
-# Your Llama is finished, and this is a good place for a break. One fault is left.
 
 # %% [markdown]
 # ## Beyond its window a Llama meets new angles, and its loss climbs
 #
 # A reference finds mistakes in code. It cannot find the next fault, because `transformers` has it too.
 #
-# Rotary positions have no table that ends, so a Llama reads a text of any length. But how well? The pocket Llama was
-# trained on windows of 128 tokens. Now it reads sixteen such windows in one piece. As a control, it reads **the same
-# words** in sixteen separate windows.
+# Rotary positions have no table that ends, so a Llama reads a text of any length. The pocket Llama was trained on
+# windows of 128 tokens. Now it reads sixteen such windows in one piece and, as a control, **the same words** in sixteen
+# separate windows.
 
-# %%
-pocket = load_llama(folder, device())
+# %% tags=["hide-input"]
 window, factor, d = pocket.t_max, 16, pocket.config.e // pocket.config.h
 chance = torch.Generator(device()).manual_seed(0)
 written = torch.full((16, 1), tokenizer.end_of_text, device=device())    # 16 texts
@@ -642,7 +628,8 @@ def tell(name, losses):
     print(f"{name}: nats a token in the first {window} positions {losses[0]:.2f}, "
           f"in the last {losses[-1]:.2f}")
 
-trained = pocket.config.theta ** -(torch.arange(0, d, 2) / d)    # (d/2,)
+# %%
+trained = rotary_frequencies(d, pocket.config.theta)    # (d/2,)
 as_trained, apart = loss_by_position(trained), loss_by_position(trained, piece=window)
 tell("in one piece", as_trained)
 tell("in windows", apart)
@@ -655,21 +642,37 @@ tell("in windows", apart)
 # </div>
 #
 # No error again, but **in one piece the loss climbs, and the words are not to blame**. Two things are new: there are
-# more keys, and some are farther from the query.
+# more keys, and some are farther away. To a pair, a distance is an angle:
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Six circles, for pairs 0, 3, 5, 7, 9 and 11 of a head. Those of pairs 0 and 3 are blue all around. Of the others only an arc at the top is blue, shorter from pair to pair: almost half of the circle, a tenth, a narrow wedge, a speck. A dashed arc continues it: around the rest of the circle for pairs 5 and 7, over a third of it for pair 9, and a short piece for pair 11."}}
+figure, axes = plt.subplots(1, 6, figsize=(6, 1.5))
+for ax, j in zip(axes, (0, 3, 5, 7, 9, 11)):
+    turns = (window * trained[j] / (2 * math.pi)).item()
+    arcs = {(0, 1): {"color": "#dddddd", "linestyle": "-"},
+            (turns, factor * turns): {"color": plots.COLOURS[1], "linewidth": 4,
+                                      "linestyle": (0, (1, 0.5))},
+            (0, turns): {"color": plots.COLOURS[0], "linewidth": 7, "linestyle": "-"}}
+    for (start, end), look in arcs.items():
+        if start < 1:
+            angles = 2 * math.pi * torch.linspace(start, min(end, 1), 100)
+            ax.plot(angles.sin(), angles.cos(), solid_capstyle="butt", **look)
+    ax.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
+    ax.set_axis_off()
+    ax.set_title(f"pair {j}", loc="center", fontsize=10)
+    ax.text(0, 0, f"{turns:.{2 if turns > 0.01 else 3}f}", fontsize=9, **plots.style.CENTRED)
+plt.show()
+
+# %% [markdown]
+# <div class="figure-caption">
 #
-# After $2\pi/\omega_j$ positions, its **wavelength**, a pair has completed a turn. Five of the twelve pairs in a head
-# of the pocket Llama:
+# **How to read it.** Six of the twelve pairs in a head of the pocket Llama. Solid: the angles of all distances in a
+# window of 128 positions, from the top clockwise. Dashed: those that only the longer text adds. The number: turns
+# in the window, $128\,\omega_j / 2\pi$.
 #
-# | pair | wavelength in positions | turns in the window |
-# |---:|---:|---:|
-# | 0 | 6 | 20.37 |
-# | 2 | 29 | 4.39 |
-# | 3 | 63 | 2.04 |
-# | 4 | 135 | 0.95 |
-# | 11 | 29,164 | 0.004 |
+# </div>
 #
-# From pair 4 on, none completes a turn in the window. In a longer text these pairs reach angles that the model has
-# never met. If that is the cause, the climb should go when no angle is beyond the trained range.
+# In the window, the fast pairs meet the whole circle and the slow ones an arc. A longer text takes the slow pairs to
+# angles that the model has never met. If these cause the climb, it should go when no pair leaves its arc.
 
 # %% [markdown]
 # <div class="card">
@@ -699,32 +702,35 @@ tell("all frequencies divided", interpolated)
 check.prediction("all_pairs", all_pairs)
 
 # %% [markdown]
-# The climb is nearly gone, so the angles were its cause; the price is a higher loss everywhere. The token before now
-# seems a sixteenth of a step away. To divide all frequencies is **position interpolation** ([Chen et al.,
-# 2023](https://arxiv.org/abs/2306.15595)).
+# The climb is nearly gone. To divide all frequencies is **position interpolation** ([Chen et al.,
+# 2023](https://arxiv.org/abs/2306.15595)). Its price is paid from the first window on.
 #
-# The fast pairs need no help, because in the trained window they met the whole circle. So stretch only the slow ones,
-# **by parts** ([Peng et al., 2023](https://arxiv.org/abs/2309.00071), *YaRN*, section 3.2). Let $r_j$ be the turns of
-# pair j in the trained window, and $\beta_j$ how much of its frequency it keeps:
+# Two other ways spare the fast pairs, which have met the whole circle ([Peng et al.,
+# 2023](https://arxiv.org/abs/2309.00071), sections 3.1 and 3.2).
+#
+# **A larger base**, $\theta \cdot \text{factor}^{d/(d-2)}$, divides the slowest frequency by the factor and the fastest
+# by 1. The other slow pairs are divided by less than the factor: they still leave their arcs, only later.
+#
+# **By parts**, as in *YaRN*, each pair keeps a share $\beta_j$ of its frequency. With $r_j$, its turns in the trained
+# window:
 #
 # $$r_j = \frac{\text{window} \cdot \omega_j}{2\pi}, \qquad \beta_j = \frac{r_j - \text{low}}{\text{high} -
 # \text{low}} \ \text{(not below 0, not above 1)}, \qquad \omega'_j = \beta_j\, \omega_j + (1 - \beta_j)\,
 # \frac{\omega_j}{\text{factor}} .$$
 #
-# Low and high are 1 and 32 in YaRN, 1 and 4 in [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B). With 1 and
-# 4, pairs 0 to 2 of the table above are kept, pair 3 is blended, and all others are stretched.
+# Low and high are 1 and 32 in YaRN, 1 and 4 in [Llama 3.1](https://huggingface.co/meta-llama/Llama-3.1-8B).
 
 # %% [markdown]
 # <div class="card">
 #
 # **Exercise 6 · `stretched_frequencies`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Write ω′ by parts as a function. The frequencies may come in any order, and the result has their type.
+# Write ω′ as a function. The frequencies may come in any order, and the result has their type.
 #
 # <details><summary>Hint 1: in which unit</summary>
 #
-# Angles are in radians, and `low` and `high` count turns. Which pairs are to keep their frequency: those with many
-# turns or those with few?
+# Angles are in radians, and `low` and `high` count turns. Which pairs keep their frequency: those with many turns or
+# those with few?
 #
 # </details>
 # <details><summary>Hint 2: three pairs by hand</summary>
@@ -754,43 +760,45 @@ check(stretched_frequencies)
 
 # %%
 by_parts = loss_by_position(stretched_frequencies(trained, window, factor))
+larger = pocket.config.theta * factor ** (d / (d - 2))    # 205,866
+larger_base = loss_by_position(rotary_frequencies(d, larger))
 ways = {"in windows (control)": apart, "in one piece": as_trained,
-        "position interpolation": interpolated, "by parts": by_parts}
+        "larger base": larger_base, "position interpolation": interpolated,
+        "by parts": by_parts}
 print(f"{'nats a token':24}{f'first {window}':>10}{f'last {window}':>10}")
 for name, losses in ways.items():
     print(f"{name:24}{losses[0]:10.2f}{losses[-1]:10.2f}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss against position, four lines. In one piece the line begins beside that in windows, climbs steeply over the first 400 positions, and ends highest. With position interpolation it begins highest and stays level. By parts it begins close to the lowest, rises a little after the first window and then stays level. In windows it stays level, lowest from end to end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss against position, five lines. In one piece the line begins beside that in windows, climbs steeply over the first 400 positions, and ends highest. With a larger base it stays just above the lowest for about five windows, then climbs about as steeply and ends nearly as high. With position interpolation it begins highest and stays level. By parts it begins close to the lowest, rises a little after the first window and then stays level. In windows it stays level, lowest from end to end."}}
 places = torch.arange(window // 2, factor * window, window)
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="compressed")
 plots.curves({name: (places, losses) for name, losses in ways.items()}, "position",
-             "nats a token", ax=ax, title="In one piece the loss climbs, by parts much less")
-ax.set_ylim(3.4, 6)
+             "nats a token", ax=ax,
+             title="A larger base delays the climb, by parts prevents most")
+ax.set_ylim(3.4, 6.2)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One model, sixteen texts; means over 128 positions. *Position interpolation* and *by parts*,
-# your function, read in one piece.
+# **How to read it.** One model, sixteen texts; means over 128 positions. All but the control are read in one piece.
 #
 # </div>
 #
-# **Angles beyond the trained range cause most of the climb.** In one piece the loss climbs from 3.60 to 5.05 nats,
-# most of it in the first quarter of the text. Without such angles it climbs from 4.43 to 4.63, or from 3.77 to 4.09,
-# though there are as many keys. In the first window, stretching by parts costs 0.17 nats and dividing all frequencies
-# nearly five times as much: the fast pairs are better left alone. (The authors of both methods then train on long
-# texts for a while; here nothing is trained.)
+# **Angles beyond the trained range cause most of the climb.** As trained, the loss climbs by 1.45 nats. Without such
+# angles it climbs by 0.20 (position interpolation) or 0.32 (by parts), though there are as many keys.
 #
-# **But the longer window gains nothing.** In the first half of every later window, the model in one piece also sees
-# tokens that the writer saw, and the control does not. So it should do better than the control there; by parts, it
-# does worse in every window. More could not be gained with these words, whose writer saw no farther back. Held-out
-# chapters, where it could, show no gain either ([Measured further](../../site/further.md#lesson-18), with eleven
-# changes of newer models).
+# **A larger base delays the climb.** It costs least in the first window and stays close to the control for five
+# windows, but ends at 5.02. In one piece, by parts ends lowest. (Both papers then train on long texts; here nothing is
+# trained.)
 #
-# ## Optional: a router can leave experts unused
+# **But the longer window gains nothing.** In the first half of every later window, a model that reads in one piece also
+# sees tokens that the writer saw, and the control does not. Yet each does worse than the control in every later window.
+# Held-out chapters show no gain either ([Measured further](../../site/further.md#lesson-18)).
 #
-# Nothing else needs this section; its points count like all others.
+# ## Optional: experts store more for the same work
+#
+# Nothing else needs this section; its points count.
 #
 # To store more without more work for each token, many newer models replace the Llama's network by a **mixture of
 # experts** (MoE): N networks, and a **router** that sends each token to k of them ([Shazeer et al.,
@@ -804,23 +812,21 @@ plots.diagrams.experts_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** N = 4 and k = 2. Arrows lead from each token to its experts, and from there to its sum. Expert 2
-# is chosen by no token.
+# **How to read it.** N = 4 and k = 2. Expert 2 is chosen by no token.
 #
 # </div>
 #
-# Because an expert without tokens learns nothing, a **load-balancing loss** is added ([Switch
-# Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2), with a weight of 0.01:
+# An expert without tokens learns nothing. In a small training, some experts were hardly used with each of eight seeds
+# ([Measured further](../../site/further.md#lesson-18)). So a **load-balancing loss** is added ([Switch
+# Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section 2.2):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
-# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$
-# is its mean probability over **all** tokens, including those that did not choose it. The counts $f_i$ have no
-# gradient, so training moves probability from experts with a large $f_i$ to those with a small one.
-#
-# If all experts are used equally, the balance is 1. If k experts get all the choices **and** all the probability, it
-# is N/k, its maximum. All the choices alone are not enough: a nearly even router that always prefers the same k has a
-# balance close to 1.
+# $f_i$ is the share of all choices that fell on expert i: each token makes k choices, and the shares sum to 1. $P_i$ is
+# its mean probability over **all** tokens, including those that did not choose it, which one library [left
+# out](https://github.com/AI-Hypercomputer/maxtext/issues/1432). The counts $f_i$ have no gradient, so training moves
+# probability from experts with a large $f_i$ to those with a small one. If all experts are used equally, the balance is
+# 1.
 
 # %% [markdown]
 # <div class="card">
@@ -838,7 +844,7 @@ plots.diagrams.experts_flow()
 # <details><summary>Hint 2: a balance by hand</summary>
 #
 # With k = 1, three tokens have the probabilities (0.9, 0.1), (0.6, 0.4) and (0.2, 0.8). Then f is (2/3, 1/3), P is
-# (0.567, 0.433), and the balance is 2 · (0.378 + 0.144) = 1.04. With k = 2 there would be six choices.
+# (0.567, 0.433), and the balance is 2 · (0.378 + 0.144) = 1.04.
 #
 # </details>
 # </div>
@@ -862,10 +868,6 @@ def route(logits, k):
 
 # %% nbgrader={"grade": true, "grade_id": "check_route", "locked": true, "points": 4.0, "schema_version": 3, "solution": false, "task": false}
 check(route)
-
-# %% [markdown]
-# One library took P over the chosen probabilities alone ([maxtext, issue
-# 1432](https://github.com/AI-Hypercomputer/maxtext/issues/1432)).
 
 # %% [markdown]
 # <div class="card">
@@ -901,94 +903,22 @@ check.prediction("router_of_one", router_of_one)
 # %% [markdown]
 # One library trained models with this weight of p/p = 1 ([Megatron-LM, issue
 # 894](https://github.com/NVIDIA/Megatron-LM/issues/894)). With k = 1, use $w_i = p_i$.
-
-# %% [markdown]
-# How much does the balance help? Eight kinds of tokens, each with its own task, share eight experts, with k = 2. The
-# first three rows add 3 to every component of every input; this common part lets the router prefer the same experts
-# for all tokens at first.
-
-# %% tags=["hide-input"]
-def train_mixture(share, common, seed, steps=200, N=8, e=16):
-    """f of each expert at each step, (steps, N). share: how much of the balance is added."""
-    torch.manual_seed(seed)
-    mixture = MixtureOfExperts(e, 16, N, k=2)
-    generator = torch.Generator().manual_seed(5)
-    tasks = torch.randn(N, e, e, generator=generator)
-    centres = torch.randn(N, e, generator=generator)
-    optimiser, used = torch.optim.Adam(mixture.parameters(), lr=0.01), []
-    for _ in range(steps):
-        kind = torch.randint(N, (256,), generator=generator)
-        x = 2 * centres[kind] + torch.randn(256, e, generator=generator)
-        y = torch.einsum("re,reo->ro", x, tasks[kind] / e ** 0.5)
-        loss = (mixture(x + common) - y).square().mean()
-        _, experts, balance = route(mixture.logits, 2)
-        optimiser.zero_grad()
-        (loss + share * balance).backward()
-        optimiser.step()
-        used.append(torch.bincount(experts.flatten(), minlength=N) / experts.numel())
-    return torch.stack(used)
-
-def hardly_used(shares):
-    """How many experts have less than 1% of the choices."""
-    return str((shares < 0.01).sum().item())
-
-print("input   weight of the balance   first step   last 20 steps")
-for common, share in ((3, 0), (3, 0.01), (3, 1), (0, 0)):
-    runs = [train_mixture(share, common, seed) for seed in range(3)]
-    first = " ".join(hardly_used(used[0]) for used in runs)
-    last = " ".join(hardly_used(used[-20:].mean(dim=0)) for used in runs)
-    print(f"x + {common}   {share:<21}   {first:10}   {last}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** How many of the eight experts get less than 1% of the choices: three numbers for three seeds,
-# 200 steps each.
-#
-# </div>
-#
-# **A router that begins lopsided can end lopsided.** On inputs with the common part and without the balance, some
-# experts are hardly used at the end, with each seed. A balance at weight 0.01 leaves one; weight 1 leaves none. The
-# loss of the task need not show it ([Measured further](../../site/further.md#lesson-18)), and a training has no
-# reference. So count the choices.
 #
 # ## What you can do now
 #
 # **What do you have to change in a GPT-2 to load a Llama, and how do you notice a mistake?** The norm, the network,
-# the biases, the positions, whose keys and values a head reads, and in most Llamas the output layer. A mistake may
-# raise no error and leave readable text.
+# the biases, the positions, whose keys and values a head reads, and in most Llamas the output layer.
 #
-# - **Compare logits with those of a program that you trust, in 32 bits.** Your pocket Llama's were those of
-#   `transformers` to within 0.0001; each of six mistakes moved them farther.
+# - **Compare logits with those of a program that you trust, in 32 bits.** Yours were those of `transformers` to within
+#   0.0001; each of six mistakes moved them farther.
 # - **Compare losses on the same words.** One model read the end of its texts with 5.05 nats in one piece, and in
-#   windows with 3.70. Stretching slow pairs removed most of the difference.
+#   windows with 3.70.
 #
-# **Three questions to think about**
-#
-# <details><summary>1. A cache with g groups is h/g times smaller. Why are the queries not grouped as well?</summary>
-#
-# Queries are not stored: each is used once, for the current token. And with h heads of queries, each group is asked
-# h/g different questions.
-#
-# </details>
-# <details><summary>2. Meta's own files have their rows in pairs. What happens if you load one as you loaded the pocket
-# Llama?</summary>
-#
-# `rows_in_pairs` reorders rows that were in the right order. Nothing raises an error, and in queries and keys the wrong
-# components are rotated together.
-#
-# </details>
-# <details><summary>3. Does it matter for the scores that values are not reordered when queries and keys are?</summary>
-#
-# No. A score is a product of a query and a key, and both are reordered in the same way. Values are averaged with the
-# weights and go through `unify`, whose columns expect them in their own order.
-#
-# </details>
+# A table in [Measured further](../../site/further.md#lesson-18) has eleven changes of still newer models, with sources.
 #
 # **Further reading**
 #
 # - **[Touvron et al., *LLaMA*, 2023](https://arxiv.org/abs/2302.13971)**, section 2.2: three of the five changes.
-# - [*DeepSeek-V3*, 2024](https://arxiv.org/abs/2412.19437), section 2: latent attention and many small experts.
 #
 # A Llama from a file now runs in your own code. What do its heads do?
 #

@@ -8,7 +8,7 @@
 # # Measured further: Since GPT-2
 #
 # Beside [lesson 18](../18_since_gpt2/18_since_gpt2.ipynb): what a larger base of the angles does, other ways to stretch
-# them, longer windows on held-out chapters, the parameters of Mixtral, the balance of experts with eight seeds, another
+# them, longer windows on held-out chapters, the parameters of published models, the balance of experts with eight seeds, another
 # way of drawing tokens, and eleven changes of newer models.
 
 # %%
@@ -120,13 +120,31 @@ for name in ("as trained", "all pairs", "by parts"):
 # last positions hold other words, so this is no measure of what the longer view is worth.
 
 # %% [markdown]
-# ## The parameters of Mixtral
+# ## The parameters of published models
+#
+# On PyTorch's device `meta`, tensors have shapes but no numbers, so a laptop can build a model of any size.
+
+# %% tags=["nbval-check-output"]
+mistral = llama.LlamaConfig(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336)
+published_sizes = {
+    "Llama 2 7B": llama.LlamaConfig(n=32000, e=4096, h=32, groups=32, depth=32, hidden=11008),
+    "Mistral 7B": mistral,
+    "Llama 3 8B": llama.LlamaConfig(n=128256, e=4096, h=32, groups=8, depth=32, hidden=14336),
+}
+for name, config in published_sizes.items():
+    with torch.device("meta"):
+        count = sum(p.numel() for p in llama.Llama(config).parameters())
+    print(f"{name}: {count:,} parameters")
+
+# %% [markdown]
+# **How to read it.** These are the published models' counts, which their papers round ([Llama
+# 2](https://arxiv.org/abs/2307.09288), [Mistral 7B](https://arxiv.org/abs/2310.06825), [Llama
+# 3](https://arxiv.org/abs/2407.21783)). A count does not see the order of a matrix's rows.
 #
 # [Mixtral](https://arxiv.org/abs/2401.04088) (Jiang et al., 2024) has the design of Mistral 7B, with eight networks in
 # each block, two of which work for a token. All else is shared.
 
 # %% tags=["nbval-check-output"]
-mistral = llama.LlamaConfig(n=32000, e=4096, h=32, groups=8, depth=32, hidden=14336)
 with torch.device("meta"):
     shared = sum(p.numel() for name, p in llama.Llama(mistral).named_parameters()
                  if "feed_forward" not in name)
@@ -141,13 +159,14 @@ for what, networks in (("in all", 8), ("for any one token", 2)):
 # %% [markdown]
 # ## The balance, with eight seeds
 #
-# On inputs with a large common part some experts are hardly used at the end with every seed, and with the balance at
-# weight 1 none is. The loss of the task is not lower with every seed. Without the common part one expert is hardly used,
-# with one seed.
+# Eight kinds of tokens, each with its own task, share eight experts, with k = 2. A common part, 3 added to every
+# component of every input, lets the router prefer the same experts for all tokens at first. Then some experts are hardly
+# used at the end with every seed. With the balance at weight 1 none is, and at 0.01 one to three are. The loss of the
+# task is not lower with every seed. Without the common part one expert is hardly used, with one seed.
 
 # %%
 def train_mixture(share, seed, common=3, steps=200, N=8, e=16):
-    """The lesson's training. Returns the mean task loss of the last ten steps and how many experts are hardly used."""
+    """Returns the mean task loss of the last ten steps and how many experts are hardly used."""
     torch.manual_seed(seed)
     mixture = MixtureOfExperts(e, 16, N, k=2)
     generator = torch.Generator().manual_seed(5)
@@ -172,6 +191,7 @@ for seed in range(8):
     (loss, hardly), (balanced_loss, balanced) = train_mixture(0, seed), train_mixture(1, seed)
     print(f"seed {seed}: without {hardly} hardly used, loss {loss:.2f}; "
           f"with the balance {balanced} hardly used, loss {balanced_loss:.2f}; "
+          f"at weight 0.01 {train_mixture(0.01, seed)[1]} hardly used; "
           f"without balance and common part {train_mixture(0, seed, common=0)[1]} hardly used")
 
 # %% [markdown]

@@ -43,12 +43,6 @@ def test_six_mistakes_load_and_the_logits_show_each():
     )
 
 
-def test_the_texts_stand_before_the_table_without_their_mistakes():
-    cells = nbformat.read(SOURCE.notebook, as_version=4).cells
-    (before,) = (cell.source for cell in cells if "**Which" in cell.source and "would you reject?**" in cell.source)
-    assert re.findall("^- (.*)", before, re.MULTILINE) == sorted(text for *_, text in mistakes().values())
-
-
 def test_rounding_to_bfloat16_moves_the_logits_more_than_the_wrong_epsilon():
     model, known = llama.load(POCKET_LLAMA), llama_reference(POCKET_LLAMA)
     with torch.no_grad():
@@ -64,20 +58,33 @@ def test_the_cache_of_llama_3():
 
 
 def test_the_turns_of_the_pocket_llamas_pairs():
-    frequencies = llama.rotary_frequencies(24, 10000.0)
-    waves, turns = 2 * torch.pi / frequencies, 128 * frequencies / (2 * torch.pi)
-    shown = [0, 2, 3, 4, 11]
-    assert rounded(waves[shown], 0) == [6, 29, 63, 135, 29164]
-    assert rounded(turns[shown[:4]], 2) == [20.37, 4.39, 2.04, 0.95] and rounded(turns[11], 3) == [0.004]
     config = llama.load(POCKET_LLAMA).config
-    assert (config.e // config.h, config.theta) == (24, 10000.0)
+    assert (config.e // config.h, config.theta, config.t_max) == (24, 10000.0, 128)
+    turns = 128 * llama.rotary_frequencies(24, 10000.0) / (2 * torch.pi)
+    assert turns[3] > 1 > turns[4]
+    met = [min(share, 1) for share in turns[[0, 3, 5, 7, 9, 11]].tolist()]  # as the picture has it, and its description
+    longer = [min(16 * share, 1) for share in turns[[0, 3, 5, 7, 9, 11]].tolist()]
+    assert met[:2] == [1, 1] and 0.4 < met[2] < 0.5 and 0.08 < met[3] < 0.12 and met[4] < 0.03 and met[5] < 0.01
+    assert longer[2:4] == [1, 1] and 0.3 < longer[4] < 0.4 and longer[5] < 0.1
 
 
-def test_the_two_texts_at_the_beginning_are_the_right_models_and_that_of_another_base():
+def test_a_larger_base_slows_the_slowest_pair_by_the_factor_and_the_others_by_less():
+    base = 10000 * 16 ** (24 / 22)
+    assert round(base) == 205_866
+    slower = llama.rotary_frequencies(24, 10000.0) / llama.rotary_frequencies(24, base)
+    assert slower[0] == 1 and round(slower[-1].item(), 3) == 16 and (slower[:-1] < 15.9).all()
+
+
+def test_the_two_texts_at_the_beginning_are_the_right_models_and_that_of_rows_as_in_the_file():
     first = nbformat.read(SOURCE.notebook, as_version=4).cells[0].source
     quoted = re.findall("> … (.*)", first)
     found = mistakes()
-    assert quoted == [found["none"][2], found["θ = 500,000"][2]]
+    assert quoted == [found["none"][2], found["rows as in the file"][2]]
+
+
+def test_rows_in_the_order_of_the_file_lose_the_token_before():
+    right, reordered = numbers(printed(SOURCE, "right_share, wrong_share"))
+    assert right > 0.5 > 2 * reordered
 
 
 def test_stretching_is_that_of_llama_3_1():
@@ -123,7 +130,7 @@ def test_no_recorded_llama_is_said_so(tmp_path):
 
 
 def test_published_counts():
-    text = printed(SOURCE, "published_sizes = {")
+    text = further("published_sizes = {")
     assert all(count in text for count in ("6,738,415,616", "7,241,732,096", "8,030,261,248"))
     text = further("shared = sum")
     assert "46,702,792,704" in text and "12,879,925,248" in text
@@ -133,13 +140,6 @@ def test_published_counts():
 def test_the_students_llama_is_transformers_with_rows_in_pairs():
     text = printed(SOURCE, "def rows_in_pairs")
     assert text.count("True") == 3 and "False" not in text
-
-
-def hardly_used():
-    """{(common part, weight of the balance): ([experts in the first step by seed], [in the last 20])}"""
-    lines = printed(SOURCE, "def train_mixture").splitlines()[1:]
-    rows = [numbers(line.replace("x +", "")) for line in lines]
-    return {(common, share): (rest[:3], rest[3:]) for common, share, *rest in rows}
 
 
 def test_a_router_of_one_learns_nothing():
@@ -157,19 +157,14 @@ def test_the_balance_is_at_its_maximum_only_with_all_choices_and_all_the_probabi
 
 
 def test_a_lopsided_router_stays_so_with_each_seed_unless_the_balance_is_added():
-    found = hardly_used()
-    assert list(found) == [(3, 0), (3, 0.01), (3, 1), (0, 0)]
-    first, last = found[3, 0]
-    assert min(first) >= 1 and min(last) >= 1
-    assert found[3, 0.01][1] == [1, 1, 1] and found[3, 1][1] == [0, 0, 0]
-    assert found[0, 0][0] == [0, 0, 0] and sorted(found[0, 0][1]) == [0, 0, 1]
     text = further("def train_mixture")
-    alone, balanced, even = (
+    alone, balanced, little, even = (
         [int(count) for count in re.findall(words + r" (\d) hardly", text)]
-        for words in ("without", "with the balance", "without balance and common part")
+        for words in ("without", "with the balance", "at weight 0.01", "without balance and common part")
     )
     assert len(alone) == 8 and min(alone) >= 1
     assert balanced == [0] * 8 and sorted(even) == [0] * 7 + [1]
+    assert len(little) == 8 and (min(little), max(little)) == (1, 3)
 
 
 def test_a_larger_base_slows_the_slow_pairs():
@@ -194,23 +189,24 @@ def first_and_last():
 def test_dividing_all_frequencies_costs_something_inside_the_window():
     (divided,) = told("interpolated = loss_by_position").values()
     assert divided == first_and_last()["position interpolation"]
-    assert divided[0] > told("def loss_by_position")["in one piece"][0] + 0.05
+    assert divided[0] > told("as_trained, apart =")["in one piece"][0] + 0.05
     assert LESSON.prediction("all_pairs").truth == "C"
 
 
 def test_beyond_the_window_the_loss_of_the_same_words_rises_and_by_parts_much_less():
     found = first_and_last()
-    plain, apart, every, parts = (
-        found[name] for name in ("in one piece", "in windows (control)", "position interpolation", "by parts")
+    plain, apart, every, parts, base = (
+        found[name]
+        for name in ("in one piece", "in windows (control)", "position interpolation", "by parts", "larger base")
     )
-    assert told("def loss_by_position") == {"in one piece": plain, "in windows": apart}
+    assert told("as_trained, apart =") == {"in one piece": plain, "in windows": apart}
     assert plain[0] == apart[0] and plain[1] > apart[1] + 1
-    assert every[1] - every[0] < 0.3 * (plain[1] - plain[0])
-    assert parts[1] - parts[0] < 0.3 * (plain[1] - plain[0])
+    climbs = {name: round(last - first, 2) for name, (first, last) in found.items()}
+    assert (climbs["in one piece"], climbs["position interpolation"], climbs["by parts"]) == (1.45, 0.20, 0.32)
     assert apart[1] < parts[1] < plain[1] - 0.6 * (plain[1] - apart[1]) and apart[0] < parts[0] < every[0]
-    assert (plain[0], every, parts) == (3.60, (4.43, 4.63), (3.77, 4.09))
-    assert round(parts[0] - plain[0], 2) == 0.17 and 4.5 < (every[0] - plain[0]) / (parts[0] - plain[0]) < 5
-    assert (plain[1], apart[1]) == (5.05, 3.70)  # the lesson's end repeats them
+    assert plain[0] < base[0] < parts[0] < every[0] and base[1] == 5.02
+    assert parts[1] == min(last for name, (_, last) in found.items() if name != "in windows (control)")
+    assert (plain, apart[1]) == ((3.60, 5.05), 3.70)  # the lesson's end repeats them
     found = recorded("pocket_llama")["result"]["by_position"]
     assert found["as trained"][-1] > found["as trained"][0] + 0.05
     assert found["by parts"][-1] > found["by parts"][0]
