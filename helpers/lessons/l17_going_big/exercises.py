@@ -337,7 +337,7 @@ tiled_backward = exercise(
     "tiled_backward",
     stars=3,
     minutes=12,
-    forbidden={"autograd": BY_FORMULA, "backward(": BY_FORMULA},
+    forbidden={"autograd": BY_FORMULA, "backward": BY_FORMULA},
     by_hand=BY_FORMULA,
     operators=SOFTMAX_OPERATORS,
     returns=OF_INPUTS,
