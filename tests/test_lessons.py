@@ -91,6 +91,17 @@ def test_what_else_was_measured_is_built_from_its_text_and_found_where_it_is_old
     assert output.text == "42\n"
 
 
+def test_a_picture_that_would_stay_white_on_a_dark_page_is_found(copied):
+    drawn = nbformat.v4.new_output("display_data", {"image/png": "", "image/svg+xml": "<svg/>"})
+    cell = nbformat.v4.new_code_cell("plt.show()", outputs=[drawn])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copied.notebook)
+    assert list(inspection.light_pictures(copied)) == []
+    del drawn.data["image/svg+xml"]
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copied.notebook)
+    (found,) = inspection.light_pictures(copied)
+    assert "has no SVG, so no dark theme: plt.show() Call plots.use_course_style()" in found
+
+
 def test_a_letter_that_is_seldom_right_is_found():
     says = dict.fromkeys("ABC", "why")
     often, seldom = Prediction("p", "C", says), Prediction("q", "A", says)

@@ -43,10 +43,12 @@ def surprise(
     signed = bool((values < 0).any())
     paint = ScalarMappable(Normalize(-darkest if signed else 0, darkest), SIGNED if signed else WEIGHTS)
     colours = paint.to_rgba(values)
+    cells = np.zeros((down * across, 4))  # one picture: a rectangle for each would make the SVG too large to store
+    cells[: len(characters)] = colours
+    ax.imshow(cells.reshape(down, across, 4), extent=(0, across, down, 0), aspect="auto")
     ink = np.where(lightness(colours) < 55, IN_CELLS["white"], IN_CELLS["black"])
     for place, character in enumerate(characters):
         i, j = divmod(place, across)
-        ax.add_patch(Rectangle((j, i), 1, 1, facecolor=colours[place], linewidth=0))
         look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": ink[place], "parse_math": False, **CENTRED}
         ax.text(j + 0.5, i + 0.54, _drawn(character), **look)
     ax.set(xlim=(0, across), ylim=(down, 0))

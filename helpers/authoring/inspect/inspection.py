@@ -351,7 +351,19 @@ def wide_code(source: Source) -> Iterator[str]:
                 yield f"a line of code has {len(line)} characters, {WIDEST_CODE} fit: {line[:60]}..."
 
 
+def light_pictures(source: Source) -> Iterator[str]:
+    """Every picture that is stored is stored as SVG too: one of dots alone stays white on a dark page."""
+    for file in filter(Path.is_file, (source.notebook, source.further)):
+        for cell in nbformat.read(file, as_version=4).cells:
+            stored = [output.get("data", {}) for output in cell.get("outputs", [])]
+            if any("image/png" in data and "image/svg+xml" not in data for data in stored):
+                start = cell.source.partition("\n")[0]
+                yield f"{file.name}: a picture has no SVG, so no dark theme: {start} {IN_BOTH_THEMES}"
+
+
+IN_BOTH_THEMES = "Call plots.use_course_style() above it, or draw it of fewer parts (`themed.LARGEST`)."
+
 QUICK_LOOKS = (
     *(stale_notebook, stale_further, stale_release, names, leaks, cells_missing, variants_missing),
-    *(bugs_to_fix, built_on, predictions, outputs, wide_code),
+    *(bugs_to_fix, built_on, predictions, outputs, wide_code, light_pictures),
 )
