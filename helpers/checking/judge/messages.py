@@ -37,6 +37,10 @@ LIKE = (
     "Here your numbers are those of a known mistake: {}. But your answer is right in {}, where that mistake fails: you"
     " make only a part of it, or something else gives the same numbers here."
 )
+GRADIENTS_LIKE = (
+    "These gradients are those of a known mistake: {}. Your results are not, so you make another one as well, or"
+    " something else gives the same gradients."
+)
 WRONG_NUMBERS = "The numbers are wrong."
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
@@ -172,7 +176,7 @@ def gradients_of_wrong_values(failure: Failure, context: Context) -> str | None:
     above = any(each.outcome.state == ANSWERED and not each.aspect.side for each in context.above)
     if not above or failure.outcome.state != ANSWERED or failure.aspect.kind is not Kind.GRADIENT:
         return None
-    return f"{context.unused} {OF_WRONG_VALUES}".lstrip()
+    return f"{context.unused} {similar_mistake(failure, context) or OF_WRONG_VALUES}".lstrip()
 
 
 def calls_of_the_model(failure: Failure, context: Context) -> str | None:
@@ -210,6 +214,8 @@ def similar_mistake(failure: Failure, context: Context) -> str | None:
     mistake = context.similar.get(failure.aspect.name)
     if mistake is None:
         return None
+    if failure.aspect.kind is Kind.GRADIENT:
+        return GRADIENTS_LIKE.format(mistake.title)
     comparison = context.comparison
     lost = lost_aspects(comparison.exercise, mistake, comparison.key)
     right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
