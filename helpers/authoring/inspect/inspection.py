@@ -16,6 +16,7 @@ from helpers.authoring.build.building import release
 from helpers.authoring.build.card_lines import with_facts
 from helpers.authoring.build.lesson_source import NOTEBOOKS, Source, sources
 from helpers.authoring.build.mistakes import Accepted, Mistake, Shortcut
+from helpers.authoring.build.signatures import of_the_lesson, signatures_of
 from helpers.authoring.inspect.check_answers import key_and_variants
 from helpers.authoring.inspect.untested_settings import unvaried
 from helpers.checking.judge.predictions import quoted_choices
@@ -86,6 +87,12 @@ def stale_notebook(source: Source) -> Iterator[str]:
         return
     if _inputs(nbformat.read(source.notebook, as_version=4)) != _inputs(source.read()):
         yield f"{source.notebook.name} is older than {source.script.name}. {source.rebuild}"
+
+
+def stale_signatures(source: Source) -> Iterator[str]:
+    """The arguments that the check expects are those of the stubs."""
+    if signatures_of(source) != of_the_lesson(source):
+        yield f"checking/read/signatures.toml has other arguments than its stubs. {source.rebuild}"
 
 
 def stale_further(source: Source) -> Iterator[str]:
@@ -364,6 +371,6 @@ def light_pictures(source: Source) -> Iterator[str]:
 IN_BOTH_THEMES = "Call plots.use_course_style() above it, or draw it of fewer parts (`themed.LARGEST`)."
 
 QUICK_LOOKS = (
-    *(stale_notebook, stale_further, stale_release, names, leaks, cells_missing, variants_missing),
+    *(stale_notebook, stale_signatures, stale_further, stale_release, names, leaks, cells_missing, variants_missing),
     *(bugs_to_fix, built_on, predictions, outputs, wide_code, light_pictures),
 )

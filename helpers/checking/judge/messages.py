@@ -95,6 +95,8 @@ class Context:
     """By aspect, the known mistakes that are named."""
     similar: Explained
     """Those whose numbers show there."""
+    misplaced: str = ""
+    """That the answer takes its arguments in another order than the check passes them, in a sentence; or ""."""
     above: list[Failure] = field(default_factory=list)
     """The failures of which something has been said."""
     causes: set[str] = field(default_factory=set)
@@ -135,17 +137,25 @@ class Context:
         return any(_names_differ(*each) for each in self.comparison.failures)
 
 
-def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
-    """What to say beside each aspect that fails, by its name."""
+def messages(comparison: Comparison, recognised: Explained, similar: Explained, misplaced: str = "") -> dict[str, str]:
+    """What to say beside each aspect that fails, by its name. misplaced: see `Context`."""
     failures, values_above = [], False
     for aspect, outcome, target in comparison.failures:
         failures.append(Failure(aspect, outcome, target, values_above and not aspect.side))
         values_above |= not aspect.side
-    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
+    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar, misplaced)
     return {failure.aspect.name: context.message(failure) for failure in failures}
 
 
 # ------------------------------------------------------------------------------------------------- rules
+
+
+def misplaced_arguments(failure: Failure, context: Context) -> str | None:
+    """Arguments in another order: what was computed is of other inputs. Of the names of parameters more is told."""
+    if not context.misplaced or context.above:
+        return MAY_BE_THE_SAME if context.misplaced else None
+    named = failure.aspect.kind is Kind.PARAMETERS and failure.outcome.state == ANSWERED
+    return f"{context.misplaced} {failure.difference[0]}" if named else context.misplaced
 
 
 def named_mistake(failure: Failure, context: Context) -> str | None:
@@ -245,6 +255,7 @@ def difference_in_numbers(failure: Failure, context: Context) -> str:
 
 Rule = Callable[[Failure, Context], str | None]
 RULES: tuple[Rule, ...] = (
+    misplaced_arguments,
     named_mistake,
     error,
     other_names,
