@@ -27,15 +27,6 @@ def test_nothing_is_stale_leaks_or_is_missing(source):
     assert inspect_quickly(source) == []
 
 
-def test_figures_are_stored_as_svg_which_follows_the_theme_of_the_page(source):
-    """Only lesson 9's coloured passage is too large for it (see `plots.themed.LARGEST`)."""
-    cells = nbformat.read(source.notebook, as_version=4).cells
-    figures = [
-        output.data for cell in cells for output in cell.get("outputs", ()) if "image/png" in output.get("data", ())
-    ]
-    assert sum("image/svg+xml" not in figure for figure in figures) == (source.name == "09_character_generator")
-
-
 # Its key takes a lesson seconds to make; the first lesson is an example for `make test`
 DEEP = [
     pytest.param(source, marks=() if source.name == FIRST else pytest.mark.deep, id=source.name) for source in LESSONS
