@@ -97,8 +97,9 @@ class StepTable:
         ax.fill_between(row.course, rest, kept, step="post", color=plots.COLOURS[1], linewidth=0)
         ax.fill_between(row.course, rest, step="post", color=plots.COLOURS[2], linewidth=0)
         between = row.course[kept.argmax()].item()
-        for x, y, words in ((between, 0.65 * kept.max(), "attention weights"), (between, 0.5 * rest.max(), "the rest")):
-            ax.text(x, y, words, ha="center", va="center", bbox={"color": "#ffffff", "pad": 2})
+        heights = {"attention weights": 0.65 * kept.max().item(), "the rest": 0.5 * rest.max().item()}
+        for words, y in heights.items():
+            ax.text(between, y, words, ha="center", va="center", bbox={"color": "#ffffff", "pad": 2})
         ax.set(ylim=(0, None), xlim=(0, 1), ylabel="MB kept by autograd", title=title)
         ax.set_xticks([between / 2, between, (1 + between) / 2], ["forward pass", "loss", "backward pass"])
         ax.tick_params(axis="x", length=0)

@@ -90,6 +90,15 @@ def test_one_press_takes_the_copied_token_away_and_another_brings_it_back_withou
     assert not [url for url in browser.requests() if "pocket" in url] and browser.complaints() == []
 
 
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_the_bars_keep_one_scale_whichever_heads_are_on(browser, address, width):
+    scale = "[...document.querySelectorAll('.cover ol.next .bar')].map(bar => bar.getBoundingClientRect().width)"
+    browser.open(f"{address}index.html", width=width)
+    before = browser.evaluate(scale)
+    browser.click(OFF)
+    assert len(set(before)) == 1 and browser.evaluate(scale) == before
+
+
 def test_a_word_shows_its_own_arcs(browser, address):
     browser.open(f"{address}index.html")
     everything = browser.evaluate(ARCS)

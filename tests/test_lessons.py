@@ -27,15 +27,6 @@ def test_nothing_is_stale_leaks_or_is_missing(source):
     assert inspect_quickly(source) == []
 
 
-def test_figures_are_stored_as_svg_which_follows_the_theme_of_the_page(source):
-    """Only lesson 9's coloured passage is too large for it (see `plots.themed.LARGEST`)."""
-    cells = nbformat.read(source.notebook, as_version=4).cells
-    figures = [
-        output.data for cell in cells for output in cell.get("outputs", ()) if "image/png" in output.get("data", ())
-    ]
-    assert sum("image/svg+xml" not in figure for figure in figures) == (source.name == "09_character_generator")
-
-
 # Its key takes a lesson seconds to make; the first lesson is an example for `make test`
 DEEP = [
     pytest.param(source, marks=() if source.name == FIRST else pytest.mark.deep, id=source.name) for source in LESSONS
@@ -89,6 +80,17 @@ def test_what_else_was_measured_is_built_from_its_text_and_found_where_it_is_old
     assert list(inspection.stale_further(copied)) == []
     (output,) = nbformat.read(copied.further, as_version=4).cells[1].outputs
     assert output.text == "42\n"
+
+
+def test_a_picture_that_would_stay_white_on_a_dark_page_is_found(copied):
+    drawn = nbformat.v4.new_output("display_data", {"image/png": "", "image/svg+xml": "<svg/>"})
+    cell = nbformat.v4.new_code_cell("plt.show()", outputs=[drawn])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copied.notebook)
+    assert list(inspection.light_pictures(copied)) == []
+    del drawn.data["image/svg+xml"]
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copied.notebook)
+    (found,) = inspection.light_pictures(copied)
+    assert "has no SVG, so no dark theme: plt.show() Call plots.use_course_style()" in found
 
 
 def test_a_letter_that_is_seldom_right_is_found():

@@ -397,6 +397,16 @@ def test_words_in_boxes_keep_their_ink_in_every_theme():
     assert set(boxed.values()) == {themed.IN_CELLS["black"]}
 
 
+def test_a_passage_of_five_hundred_bytes_is_small_enough_to_follow_the_theme():
+    plots.surprise(bytes(range(32, 126)) * 5 + b"the end of it.", 4 * numbers(484), across=44)
+    assert themed.svg(plt.gcf()) is not None
+
+
+def test_lines_in_the_colours_of_diagrams_are_light_on_dark_as_in_diagrams():
+    plt.plot([0, 1], color=DIAGRAMS["violet-line"][0])
+    assert f"stroke:var(--drawn-violet-line,{DIAGRAMS['violet-line'][0]})" in themed.svg(plt.gcf())
+
+
 def test_the_way_to_the_best_translation_is_thick_and_dropped_beginnings_are_crossed_out():
     plots.search_tree(TREE, "<start>")
     ax = plt.gca()

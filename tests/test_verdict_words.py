@@ -193,6 +193,15 @@ def test_of_wrong_values_the_gradient_is_no_matter_of_its_own():
     assert lines[1].says == "Some results above are wrong, so these gradients are too: fix the results first."
 
 
+def test_gradients_alone_name_no_mistake_whose_values_are_others():
+    lines = judged(PRODUCT, product, lambda x, w: 3 * (x @ w) + 1, threefold=lambda x, w: 3 * (x @ w))
+    assert lines.mistakes == () and lines.aspects[1].says == (
+        "These gradients are those of a known mistake: title of threefold. Your results are not, so you make another"
+        " one as well, or something else gives the same gradients."
+    )
+    assert judged(PRODUCT, product, lambda x, w: 3 * (x @ w), threefold=lambda x, w: 3 * (x @ w)).mistakes
+
+
 def test_advice_for_an_aspect_is_given_where_the_values_above_it_hold():
     def aspect(name, place, missed=""):
         return Aspect(name, 1, lambda answer, draw: answer()[place], missed=missed)

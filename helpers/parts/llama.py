@@ -276,6 +276,7 @@ class Llama(nn.Module):
         with torch.no_grad():
             x, weights = self.tokens(ids), []
             for block in self.blocks:
+                assert isinstance(block, LlamaBlock)
                 weights.append(block.attention.weights(block.norm1(x)))
                 x = block(x)
         return torch.stack(weights)

@@ -44,9 +44,7 @@ def surprise(
     figure, ax = plt.subplots(figsize=(WIDTH, 0.24 * down + 0.75), layout="constrained")
     signed = bool((values < 0).any())
     paint = ScalarMappable(Normalize(-darkest if signed else 0, darkest), SIGNED if signed else WEIGHTS)
-    for i in range(down):
-        line = slice(i * across, (i + 1) * across)
-        _line(ax, i, characters[line], paint.to_rgba(values[line]))
+    _cells(ax, 0, characters, paint.to_rgba(values), across)
     ax.set(xlim=(0, across), ylim=(down, 0))
     ax.set_axis_off()
     if title:
@@ -69,7 +67,7 @@ def surprise_by_model(text: str | bytes, bits: Mapping[str, Numbers], darkest: f
     paint = ScalarMappable(Normalize(0, darkest), WEIGHTS)
     for i, (name, row) in enumerate(values.items()):
         ax.text(0, 2 * i + 0.85, f"{name} ({row.mean():.2f})", fontsize=9, va="bottom")
-        _line(ax, 2 * i + 1, characters, paint.to_rgba(row))
+        _cells(ax, 2 * i + 1, characters, paint.to_rgba(row), len(characters))
     ax.set(xlim=(0, len(characters)), ylim=(2 * len(values), 0))
     ax.set_axis_off()
     _scale(figure, ax, paint, f"bits that the character cost (at the dark end, {darkest:g} or more)")
@@ -79,12 +77,17 @@ def _characters(text: str | bytes) -> str:
     return text.decode("latin-1") if isinstance(text, bytes) else text
 
 
-def _line(ax: Axes, top: float, characters: str, colours: np.ndarray) -> None:
+def _cells(ax: Axes, top: float, characters: str, colours: np.ndarray, across: int) -> None:
+    """The characters in lines from that height downwards. colours: (n, 4)."""
+    down = -(-len(characters) // across)
+    cells = np.zeros((down * across, 4))  # one picture: a rectangle for each would make the SVG too large to store
+    cells[: len(characters)] = colours
+    ax.imshow(cells.reshape(down, across, 4), extent=(0, across, top + down, top), aspect="auto")
     ink = np.where(lightness(colours) < 55, IN_CELLS["white"], IN_CELLS["black"])
-    for j, character in enumerate(characters):
-        ax.add_patch(Rectangle((j, top), 1, 1, facecolor=colours[j], linewidth=0))
-        look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": ink[j], "parse_math": False, **CENTRED}
-        ax.text(j + 0.5, top + 0.54, _drawn(character), **look)
+    for place, character in enumerate(characters):
+        i, j = divmod(place, across)
+        look = {"fontsize": 8.5, "family": "DejaVu Sans Mono", "color": ink[place], "parse_math": False, **CENTRED}
+        ax.text(j + 0.5, top + i + 0.54, _drawn(character), **look)
 
 
 def _scale(figure: Figure, ax: Axes, paint: ScalarMappable, label: str) -> None:

@@ -13,7 +13,7 @@ import re
 import matplotlib
 from matplotlib.figure import Figure
 
-from helpers.theme import FIGURES
+from helpers.theme import DIAGRAMS, FIGURES
 
 LARGEST = 120_000  # bytes; a figure that would have more is stored as a picture of dots alone
 PIXELS = 112  # to an inch, on a screen with room
@@ -21,6 +21,7 @@ IN_CELLS = {"black": "#010101", "white": "#fefefe"}  # letters on a coloured cel
 
 # colour in the figure: name of the variable, as `theme.DIAGRAMS` has them
 _NAMES = {
+    **{light: name for name, (light, _) in DIAGRAMS.items() if name.endswith("-line")},
     "#ffffff": "paper",
     "#000000": "ink",
     "#222222": "ink",

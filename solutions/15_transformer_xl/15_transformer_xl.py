@@ -73,7 +73,7 @@ plots.diagrams.segment_memory()
 #
 # **How to read it.** Two blocks, segments of 3 and a memory of 3. Each arrow points from a position to one that looks
 # at it; not all are drawn. The red output looks at its own segment and the memory, whose positions have looked back
-# too. So it can depend on all coloured bytes, but not on the white ones.
+# too. So it can depend on all coloured bytes, but not on the empty ones.
 #
 # </div>
 #

@@ -232,7 +232,7 @@ for name, mask in drawn.items():
 # <div class="figure-caption">
 #
 # **How to read it.** After how many layers output i can depend on input j: dark after one, light after three, hatched
-# not even then. All layers of a map have the same mask. The future is white.
+# not even then. All layers of a map have the same mask. The future is empty.
 #
 # </div>
 #

@@ -16,6 +16,7 @@ from nbclient.exceptions import CellExecutionError
 from helpers.authoring.build.card_lines import write_facts
 from helpers.authoring.build.lesson_source import NOTEBOOKS, ROOT, Source
 from helpers.authoring.build.make_keys import make_key
+from helpers.authoring.build.signatures import write_signatures
 from helpers.checking.judge.keys import key_as_bytes, shipped_path
 from helpers.course import EXPERIMENTS_FOLDER, PROGRESS_FILE, SHIPPED_SEED, write_whole
 from helpers.device import on_the_cpu
@@ -36,6 +37,7 @@ def build(source: Source, prose_only: bool = False) -> None:
     prose_only: no code has changed, so neither the key nor the outputs are made anew (see `with_its_outputs`).
     """
     write_facts(source)
+    write_signatures(source)
     if not prose_only:
         build_key(source)
     made = with_its_outputs(source, source.read(), source.notebook) if prose_only else execute(source, source.read())

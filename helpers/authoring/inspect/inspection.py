@@ -16,6 +16,7 @@ from helpers.authoring.build.building import release
 from helpers.authoring.build.card_lines import with_facts
 from helpers.authoring.build.lesson_source import NOTEBOOKS, Source, sources
 from helpers.authoring.build.mistakes import Accepted, Mistake, Shortcut
+from helpers.authoring.build.signatures import of_the_lesson, signatures_of
 from helpers.authoring.inspect.check_answers import key_and_variants
 from helpers.authoring.inspect.untested_settings import unvaried
 from helpers.checking.judge.predictions import quoted_choices
@@ -86,6 +87,12 @@ def stale_notebook(source: Source) -> Iterator[str]:
         return
     if _inputs(nbformat.read(source.notebook, as_version=4)) != _inputs(source.read()):
         yield f"{source.notebook.name} is older than {source.script.name}. {source.rebuild}"
+
+
+def stale_signatures(source: Source) -> Iterator[str]:
+    """The arguments that the check expects are those of the stubs."""
+    if signatures_of(source) != of_the_lesson(source):
+        yield f"checking/read/signatures.toml has other arguments than its stubs. {source.rebuild}"
 
 
 def stale_further(source: Source) -> Iterator[str]:
@@ -351,7 +358,19 @@ def wide_code(source: Source) -> Iterator[str]:
                 yield f"a line of code has {len(line)} characters, {WIDEST_CODE} fit: {line[:60]}..."
 
 
+def light_pictures(source: Source) -> Iterator[str]:
+    """Every picture that is stored is stored as SVG too: one of dots alone stays white on a dark page."""
+    for file in filter(Path.is_file, (source.notebook, source.further)):
+        for cell in nbformat.read(file, as_version=4).cells:
+            stored = [output.get("data", {}) for output in cell.get("outputs", [])]
+            if any("image/png" in data and "image/svg+xml" not in data for data in stored):
+                start = cell.source.partition("\n")[0]
+                yield f"{file.name}: a picture has no SVG, so no dark theme: {start} {IN_BOTH_THEMES}"
+
+
+IN_BOTH_THEMES = "Call plots.use_course_style() above it, or draw it of fewer parts (`themed.LARGEST`)."
+
 QUICK_LOOKS = (
-    *(stale_notebook, stale_further, stale_release, names, leaks, cells_missing, variants_missing),
-    *(bugs_to_fix, built_on, predictions, outputs, wide_code),
+    *(stale_notebook, stale_signatures, stale_further, stale_release, names, leaks, cells_missing, variants_missing),
+    *(bugs_to_fix, built_on, predictions, outputs, wide_code, light_pictures),
 )

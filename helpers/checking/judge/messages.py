@@ -38,6 +38,10 @@ LIKE = (
     "Here your numbers are those of a known mistake: {}. But your answer is right in {}, where that mistake fails: you"
     " make only a part of it, or something else gives the same numbers here."
 )
+GRADIENTS_LIKE = (
+    "These gradients are those of a known mistake: {}. Your results are not, so you make another one as well, or"
+    " something else gives the same gradients."
+)
 WRONG_NUMBERS = "The numbers are wrong."
 MISNAMED = (
     "The check fills your module with weights by their names, so the numbers cannot be right before the names and "
@@ -94,6 +98,8 @@ class Context:
     """By aspect, the known mistakes that are named."""
     similar: Explained
     """Those whose numbers show there."""
+    misplaced: str = ""
+    """That the answer takes its arguments in another order than the check passes them, in a sentence; or ""."""
     above: list[Failure] = field(default_factory=list)
     """The failures of which something has been said."""
     causes: set[str] = field(default_factory=set)
@@ -129,17 +135,25 @@ class Context:
         return any(outcome.state == RAISED for aspect, outcome, _ in self.comparison.failures if not aspect.side)
 
 
-def messages(comparison: Comparison, recognised: Explained, similar: Explained) -> dict[str, str]:
-    """What to say beside each aspect that fails, by its name."""
+def messages(comparison: Comparison, recognised: Explained, similar: Explained, misplaced: str = "") -> dict[str, str]:
+    """What to say beside each aspect that fails, by its name. misplaced: see `Context`."""
     failures, values_above = [], False
     for aspect, outcome, target in comparison.failures:
         failures.append(Failure(aspect, outcome, target, values_above and not aspect.side))
         values_above |= not aspect.side
-    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar)
+    context = Context(comparison, {**_at_first_cross(comparison, recognised), **recognised}, similar, misplaced)
     return {failure.aspect.name: context.message(failure) for failure in failures}
 
 
 # ------------------------------------------------------------------------------------------------- rules
+
+
+def misplaced_arguments(failure: Failure, context: Context) -> str:
+    """Arguments in another order: what was computed is of other inputs. Of the names of parameters more is told."""
+    if not context.misplaced or context.above:
+        return MAY_BE_THE_SAME if context.misplaced else ""
+    named = failure.aspect.kind is Kind.PARAMETERS and failure.outcome.state == ANSWERED
+    return f"{context.misplaced} {failure.difference[0]}" if named else context.misplaced
 
 
 def named_mistake(failure: Failure, context: Context) -> str:
@@ -170,7 +184,7 @@ def gradients_of_wrong_values(failure: Failure, context: Context) -> str:
     above = any(each.outcome.state == ANSWERED and not each.aspect.side for each in context.above)
     if not above or failure.outcome.state != ANSWERED or failure.aspect.kind is not Kind.GRADIENT:
         return ""
-    return f"{context.unused} {OF_WRONG_VALUES}".lstrip()
+    return f"{context.unused} {similar_mistake(failure, context) or OF_WRONG_VALUES}".lstrip()
 
 
 def difference_of_a_kind(failure: Failure, context: Context) -> str:
@@ -211,6 +225,8 @@ def similar_mistake(failure: Failure, context: Context) -> str:
     mistake = context.similar.get(failure.aspect.name)
     if mistake is None:
         return ""
+    if failure.aspect.kind is Kind.GRADIENT:
+        return GRADIENTS_LIKE.format(mistake.title)
     comparison = context.comparison
     lost = lost_aspects(comparison.exercise, mistake, comparison.key)
     right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
@@ -239,6 +255,7 @@ def difference_in_numbers(failure: Failure, context: Context) -> str:
 
 
 RULES = (
+    misplaced_arguments,
     named_mistake,
     error,
     other_names,

@@ -11,6 +11,7 @@ from helpers.checking.judge.keys import ExerciseKey, KnownMistake, Outcomes
 from helpers.checking.run.answers import ANSWERED, Answer, Outcome
 from helpers.exercises import Exercise
 from helpers.exercises.exercise import UNCHANGED, Aspect, Kind
+from helpers.exercises.tensor_names import in_larger_case
 
 Explained = Mapping[str, KnownMistake]  # by aspect
 
@@ -103,6 +104,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
     as possible shall explain as much as possible: first come mistakes all of whose aspects show, then those that
     explain most. Two that explain the same are both named. Where something speaks against a mistake whose numbers show,
     an aspect or one case of it, they are no more than similar, if they are no gradients and enough of them are wrong.
+    Gradients are no more than that either where the values are others than the mistake's.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(values_of(exercise))
@@ -119,6 +121,9 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
         nothing_else = values_wrong <= lost
         if not shows or not (complete and nothing_else or any(nothing_else or not a.side for a in by_numbers)):
             continue
+        if all(a.kind is Kind.GRADIENT for a in shows) and _gives_other_values(comparison, mistake, lost):
+            similar = dict.fromkeys((a.name for a in by_numbers), mistake) | similar
+            continue
         if lost & (values_right | arguments_right) or cases_against(comparison, mistake):
             telling = (a.name for a in by_numbers if a.name in values_wrong and _count_wrong(mistake, a, key) >= ENOUGH)
             similar = dict.fromkeys(telling, mistake) | similar
@@ -133,6 +138,21 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
         explained |= {name: mistake for name in shown if name not in explained}
     ordered = {a.name: explained[a.name] for a in exercise.aspects if a.name in explained}
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
+
+
+def _gives_other_values(comparison: Comparison, mistake: KnownMistake, lost: Set[str]) -> bool:
+    """Are the values that a mistake loses wrong, and in as many cases others than its own, or more?"""
+    failures = [each for each in comparison.failures if each[0].name in lost and not each[0].side]
+    answered = [each for each in failures if each[0].kind is not Kind.GRADIENT and each[1].state == ANSWERED]
+    own = others = 0
+    for aspect, yours, target in answered:
+        theirs = mistake.outcomes[aspect.name].tensors
+        shared = yours.tensors.keys() & theirs.keys() & target.tensors.keys()
+        for name in (name for name in shared if not in_larger_case(name)):  # which is one of the others, larger
+            as_mistaken = close(yours.tensors[name], theirs[name], aspect)
+            own += as_mistaken and not close(theirs[name], target.tensors[name], aspect)
+            others += not as_mistaken
+    return bool(answered) and own <= others
 
 
 def cases_against(comparison: Comparison, mistake: KnownMistake) -> list[str]:

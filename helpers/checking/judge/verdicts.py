@@ -116,8 +116,10 @@ def judge(exercise: Exercise, answer: Answer, key: ExerciseKey, scan: CellScan =
         verdict = _without_points(exercise, NOT_ALLOWED, shortcut, waits=True)
     else:
         comparison = Comparison(exercise, outcomes, key)
-        recognised, similar = recognise(comparison)
-        verdict = _laid_out(comparison, recognised, messages(comparison, recognised, similar))
+        misplaced = scan.order if any(not aspect.side for aspect in comparison.wrong) else ""
+        # What an answer with exchanged arguments computes is of other inputs: no mistake is looked for.
+        recognised, similar = ({}, {}) if misplaced else recognise(comparison)
+        verdict = _laid_out(comparison, recognised, messages(comparison, recognised, similar, misplaced))
     return replace(verdict, printed=answer.printed, lines_printed=answer.lines_printed, score=answer.score)
 
 

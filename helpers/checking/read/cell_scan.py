@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from helpers.checking.read.argument_order import other_order
 from helpers.checking.read.program_slice import CodeCell, Definition, ProgramSlice, needed_part, slice_of
 from helpers.checking.read.syntax import cell_of, spelled
 from helpers.exercises import Exercise, Lesson
@@ -53,6 +54,8 @@ class CellScan:
     """Some of its stubs are left."""
     shortcut: str = ""
     """A sentence about a name that the exercise forbids, or ""."""
+    order: str = ""
+    """A sentence about arguments in another order than the stub's, or ""."""
     shape: str = ""
     size: int = 0
     """shape, size: see `Cell.shape`."""
@@ -77,6 +80,7 @@ def scan_cell(exercise: Exercise, source: str, program: ProgramSlice | None = No
         elsewhere=program.elsewhere if program else "",
         begun=cell.stubs(name)[0] > 0,
         shortcut=next(filter(None, (forbidden_use(tree, exercise.forbidden) for tree in needed)), ""),
+        order=other_order(name, cell),
         shape=shape,
         size=size,
         suspicious=tuple(_suspicious_lines(name, program)) if program else (),

@@ -119,6 +119,16 @@ class Cell:
             return len(inner), len(inner)
         return left, len(functions)
 
+    def parameters(self, name: str) -> dict[str, list[str]]:
+        """The arguments that the function of that name needs, by it, or those of a class's methods, by "A.forward"."""
+        single = isinstance(self._defined.get(name), Function)
+        found = {}
+        for function in _functions_of(self._defined.get(name)):
+            own = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+            own = own[: len(own) - len(function.args.defaults)]
+            found[name if single else f"{name}.{function.name}"] = own if single else own[1:]
+        return found
+
     def holds_stub(self, name: str, released: str = "") -> bool:
         """Is it a solution cell that still holds the stub, with all that it was released with?
 

@@ -28,6 +28,7 @@ from helpers.parts.masks import masked_softmax
 from helpers.parts.words import build_vocabulary, encode_batch, pad_rows
 from helpers.progress import progress
 
+plots.use_course_style()
 torch.set_num_threads(1)  # the tensors are too small to share out
 
 # %% [markdown]
@@ -341,7 +342,7 @@ for mine, (english, german) in zip(translate(attentive, 8), tests[8], strict=Tru
 first_wrong = [next((k for k, (a, b) in enumerate(zip(*each, strict=False)) if a != b), 7) for each in short]
 wrong = torch.tensor(first_wrong, dtype=torch.int64).bincount(minlength=8)
 
-figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="compressed")
+figure, axes = plt.subplots(1, 2, figsize=(6, 3), layout="compressed")
 plots.curves(
     {f"lists of {count}": (range(1, count + 1), looks(count)) for count in (4, 6, 8)},
     "place in the list",
@@ -458,7 +459,7 @@ halves = {
     "two readers, backward": slopes(lambda x: back(x.flip(1))[0].flip(1), x),
     "one stacked, forward": slopes(lambda x: both(x)[0][..., :8], x),
 }
-figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="compressed")
+figure, axes = plt.subplots(1, 3, figsize=(6, 2.6), layout="compressed")
 for ax, (name, leak) in zip(axes, halves.items(), strict=True):
     plots.heat(leak, title=name, ax=ax, digits=2, annotate=False, blank_zeros=True)
     ax.set(xlabel="input j", ylabel="output i" if ax is axes[0] else "")
