@@ -55,27 +55,29 @@ check = start("14_bert")
 torch.set_num_threads(1)    # the tensors of this lesson are too small to share out
 
 # %% [markdown]
-# ## The words to the right can decide
+# ## The words to the right help
 #
 # One word of a film review is hidden. Two models guess it:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of bars, the probabilities of five words and of all others at one gap. Left only has read: the cast is. It gives not, hardly, far, very and rather about the same, from 0.14 down to 0.09, and 0.45 to other words. Both ways has also read what comes after the gap: from good. It gives 0.54 to far, which is marked as the hidden word, and 0.14 or less to each of the others."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels of bars, the probabilities of five words and of all others at one gap. The next-word model, left only, has read: the cast is. It gives not, hardly, far, very and rather about the same, from 0.14 down to 0.09, and 0.45 to other words. The model of hidden words, both ways, has also read what comes after the gap: from good. It gives 0.54 to far, which is marked as the hidden word, and 0.14 or less to each of the others."}}
 words = ["not", "hardly", "far", "very", "rather", "any other"]
 guesses = {
-    "left only reads:\nthe cast is …": [0.14, 0.12, 0.10, 0.10, 0.09, 0.45],
-    "both ways reads:\nthe cast is [MASK] from good": [0.02, 0.14, 0.54, 0.12, 0.07, 0.10]}
+    "next word, left only, reads:\nthe cast is …": [0.14, 0.12, 0.10, 0.10, 0.09, 0.45],
+    "hidden words, both ways, reads:\nthe cast is [MASK] from good":
+        [0.02, 0.14, 0.54, 0.12, 0.07, 0.10]}
 plots.bars(guesses, words, xlabel="probability", ylabel="hidden word", mark=[2])
+plt.suptitle("Read both ways, “far” rises from 0.10 to 0.54")
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Orange: the word that was hidden. Recorded from two models that you train below.
+# **How to read it.** Orange: the word that was hidden. Recorded from two models trained below.
 #
 # </div>
 #
-# Many words can follow *the cast is*. But *from*, in these reviews, only follows *far*, and a causal mask hides it. Can
-# the mask simply be left out?
+# In these reviews, *from* only follows *far*, but a causal mask hides it. A model that reads it favours *far*, but is
+# not sure. Can the mask simply be left out?
 #
 # ## Without the causal mask, the next word is only copied
 #
@@ -189,8 +191,8 @@ print(f"token frequencies alone: {by_counts:.2f} nats;"
 # ## Hide words in the input, and predict those
 #
 # In **masked language modelling** a model predicts 15 % of all tokens from what is on both sides of them (section 3.1
-# of the paper). Later tasks contain no `[MASK]`, so ordinary words are asked for, too; some are random, since
-# otherwise copying would be enough:
+# of the paper). Later tasks contain no `[MASK]`, so the model is also asked for words that it sees. If these were
+# always right, copying would be enough, so half are random:
 #
 # | of the chosen tokens | the model reads | and has to predict |
 # |---|---|---|
@@ -198,8 +200,8 @@ print(f"token frequencies alone: {by_counts:.2f} nats;"
 # | 10 % become a random token | the plot is `sea`, but the cast is good | *dull* |
 # | 10 % stay as they are | the plot is `dull`, but the cast is good | *dull* |
 #
-# The **targets** hold the true id where a token was chosen, and −100, which PyTorch's cross-entropy ignores, everywhere
-# else. (`[CLS]` and `[SEP]` are at the ends of a text.)
+# The **targets** hold the true id where a token was chosen, and −100, which PyTorch's cross-entropy ignores,
+# everywhere else. (A text begins with `[CLS]`, *class*, and ends with `[SEP]`.)
 
 # %% [markdown]
 # <div class="card">
@@ -336,7 +338,7 @@ plots.diagrams.bert_flow()
 #
 # </div>
 #
-# Four details are easy to get wrong:
+# Four details:
 #
 # - x = norm(token + position + **segment**). Without segments, all are 0, *which still adds row 0* of that table.
 # - Post-norm blocks, biases in all layers, epsilon 10⁻¹² and the exact GELU, x Φ(x).
@@ -505,8 +507,8 @@ for way in ("left only, next word", "both ways, hidden words"):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Loss at one hidden word in each of 500 test reviews, every 40 steps; one run each, from the same
-# initial weights. Vertical line: both ways passes the next word.
+# **How to read it.** Loss at one hidden word in each of 500 test reviews, before every 40th step; printed: all
+# reviews, after the last. One run each, from the same initial weights. Vertical line: both ways passes the next word.
 #
 # </div>
 
@@ -514,9 +516,9 @@ for way in ("left only, next word", "both ways, hidden words"):
 check.prediction("closed_gap", closed_gap)
 
 # %% [markdown]
-# **After 800 steps, the model that reads both ways finds the most hidden words.** It finds 67 %, and the one that has
-# learned the next word 60 % (± 1.3 points). By loss, the next word is ahead until about step 600: it has a target at
-# every token, not at 15 % of them.
+# **After 800 steps, the model that reads both ways finds the most hidden words.** It finds 67 %, and the one trained
+# on the next word 60 % (± 1.3 points). By loss, the next word is ahead until about step 600, perhaps because it has a
+# target at every token.
 
 # %% [markdown]
 # ## After pretraining, three labelled reviews teach far more
@@ -553,7 +555,8 @@ def learn_labels(model, classifier, ids, rate, direction="both ways", steps=100)
 @torch.no_grad()
 def judged(model, classifier, ids, known, direction="both ways"):
     """Of the judging words of reviews that are not among the known ids, the share that is
-    found; and of all words that are flagged, known ones aside, the share that judges."""
+    found; and of all words that are flagged, but for those known to judge, the share that
+    judges."""
     flagged = classifier(token_vectors(model, ids, direction)).argmax(dim=-1) == 1
     judging, others = judges[ids] & ~torch.isin(ids, known), ~judges[ids]
     hits = (flagged & judging).sum().item()
@@ -583,9 +586,9 @@ print(f"{judges.sum()} words judge; three labelled reviews hold {max(held)}")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** 300 test reviews. **Found**: of the words that judge and are in none of the three labelled
-# reviews, the share that is flagged. **Precision**: of the words flagged, those labelled already aside, the share that
-# judges. Lowest and highest of three runs with other labelled reviews; one pretrained model of each kind.
+# **How to read it.** 300 test reviews. **Found**: the share of judging words that is flagged. **Precision**: the
+# share of flagged words that judges. Judging words of the three labelled reviews do not count. Lowest and highest of
+# three runs with other labelled reviews; one pretrained model of each kind.
 #
 # </div>
 #
@@ -594,9 +597,10 @@ print(f"{judges.sum()} words judge; three labelled reviews hold {max(held)}")
 # all judging words fill the same places, so a label for *dull* can reach *boring*. Many flags are wrong, also after
 # fine-tuning ([Measured further](../../site/further.md#lesson-14)).
 #
-# The paper compares the same two trainings ([Devlin et al., 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2
-# and 3). For telling whether a sentence is positive, direction hardly matters. For marking an answer in a text it
-# does: F1, the overlap with the right answer, is 87.9 % both ways and 77.8 % from the left.
+# The paper compares the first and the last of these trainings ([Devlin et al.,
+# 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 and 3). For telling whether a sentence is positive,
+# direction hardly matters. For marking an answer in a text it does: F1, the overlap with the right answer, is 87.9 %
+# both ways and 77.8 % from the left. A layer on top that reads both ways lifts the latter to 84.9 %.
 
 # %% [markdown]
 # ## Pairs teach one vector for a whole text
@@ -605,8 +609,10 @@ print(f"{judges.sum()} words judge; three labelled reviews hold {max(held)}")
 # **retrieved**. The simplest is the mean over the tokens. After hidden words alone, that mean tells positive reviews
 # from negative ones no better than with random weights ([Measured further](../../site/further.md#lesson-14)).
 #
-# So train the mean itself. For each English numeral ([lesson 10](../10_encoder_decoder/10_encoder_decoder.ipynb)),
-# find the German one. Each has a **twin** with its first two digits swapped: the same words in another order.
+# So train the mean itself, on pairs: for each English numeral ([lesson
+# 10](../10_encoder_decoder/10_encoder_decoder.ipynb)), find the German one. Numerals have a clear right answer, and
+# no single text says that *zwei* means *two*. Each has a **twin** with its first two digits swapped: the same words
+# in another order.
 
 # %% tags=["hide-input"]
 twos = [(1000 * a + 100 * b + 10 * c + d, 1000 * b + 100 * a + 10 * c + d)
@@ -753,25 +759,26 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Table: share of 200 English numerals whose closest German one is right, or has the right words.
-# 150 steps of 64 pairs from the same word vectors, one run each. Maps: cosines of three pairs of twins.
+# **How to read it.** Table: share of 200 English numerals whose closest German one is right, or has the right words;
+# guessing is right in 0.5 %. 150 steps of 64 pairs from the same word vectors, one run each. Maps: cosines of three
+# pairs of twins.
 #
 # </div>
 #
 # **Pairs teach vectors that can be searched, across two languages and down to the order of the words.** BERT finds
-# every numeral, as in three more runs ([Measured further](../../site/further.md#lesson-14)). To the mean of words,
-# twins are the same: it finds the right numeral in fewer than half of the cases. About five numerals of a random batch
-# repeat the words of another, so the loss asks for the order.
+# every numeral, as in three more runs ([Measured further](../../site/further.md#lesson-14)). The mean of words cannot
+# tell twins apart, so it is right in about half of the cases. No training batch holds both twins, but about five of
+# its numerals repeat the words of another.
 #
-# What does such a vector hold of a sentence in plain English?
+# What does such a vector hold of plain English?
 
 # %% [markdown]
 # ## A published model's vector says what a sentence is about
 #
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks with e = 384
 # that learned from 1.17 billion pairs with a contrastive loss. The vector of a sentence is the mean over its tokens,
-# as in Sentence-BERT ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3). Without its file,
-# your BERT loads the *pocket model*, which read reviews both ways.
+# as in Sentence-BERT ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3). If this model's
+# file is missing, your BERT loads the *pocket model*, the one above that read reviews both ways.
 
 # %%
 pocket_folder = finished_bert.save(pocket, vocabulary, tempfile.mkdtemp())
@@ -839,9 +846,9 @@ check.prediction("closer_pair", closer_pair)
 #
 # </div>
 #
-# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the same
-# meaning in different words (pairs 3 to 5). But who gave and who bit hardly changes the vector (pairs 0 and 1), and a
-# *not* changes it no more than other words for the same meaning can (pairs 2 and 3).
+# **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the
+# same meaning in different words (pairs 3 to 5). But who gave and who bit hardly changes the vector (pairs 0 and 1),
+# and a *not* changes it about as much as one rewording (pairs 2 and 3).
 #
 # ## What BERT became: hidden words and pairs are still in use
 #
@@ -1031,11 +1038,11 @@ print("largest change of a number in a vector,"
 #
 # **What does reading both ways buy, and how is such a model trained and used?**
 #
-# - **Trained on hidden words, it finds more of them** than a left-only model (one run each, after 800 steps). The next
-#   word it would only copy.
-# - **A classifier on its vectors needs few labels.** In these reviews it needs no more on a left-only model's.
-# - **Pairs teach a vector for a whole text.** On numerals it holds the order of the words, in each of four runs; the
-#   published model's hardly does.
+# - **A model that reads both ways finds more hidden words** than a left-only one (one run each, 800 steps). It is
+#   trained on these, as it would only copy the next word.
+# - **After pretraining, a classifier needs few labels**, in these reviews whichever way the model reads.
+# - **Pairs teach a vector for a whole text.** On numerals it holds the order of the words, in each of four runs; in
+#   two pairs of sentences, the published model's hardly does.
 #
 # **A question to think about**
 #

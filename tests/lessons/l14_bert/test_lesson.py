@@ -147,7 +147,7 @@ def test_contrastive_training_finds_every_numeral_and_a_mean_of_words_cannot_tel
     found = {way: (float(right), float(words)) for way, right, words in re.findall(row, told, re.M)}
     assert len(found) == 2 and min(found["BERT"]) > 97
     right, same_words = found["mean of words"]
-    assert right < 50 and same_words == 100
+    assert 40 < right < 60 and same_words == 100, "twins are the same to it: a coin toss"
     assert 4 < float(re.search(r"in a batch of 64, ([\d.]+) repeat the words", told).group(1)) < 5.5
 
 
@@ -178,18 +178,20 @@ def test_merging_changes_nothing_and_the_update_does():
 
 def test_the_first_figure_holds_what_the_trained_models_say_in_its_gap():
     (drawn,) = (cell.source for cell in SOURCE.cells_as_written() if "guesses =" in cell.source)
-    figure = [[float(share) for share in row.split(", ")] for row in re.findall(r": \[([\d., ]+)\]", drawn)]
+    figure = [[float(share) for share in row.split(", ")] for row in re.findall(r":\s+\[([\d., ]+)\]", drawn)]
     assert len(figure) == 2 and all(sum(row) == pytest.approx(1, abs=0.03) for row in figure)
     told = printed(SOURCE, "frequencies of words").partition("in the gap of the first figure:\n")[2]
     said = [[float(share) for share in re.findall(r"[a-z] ([\d.]+)", line)] for line in told.splitlines()[:2]]
     assert said == [row[:5] for row in figure], "left only, next word; both ways, hidden words"
     assert figure[1][2] > 0.5 > 4 * figure[0][2]
+    assert f"from {figure[0][2]:.2f} to {figure[1][2]:.2f}" in drawn, "the title"
+    assert max(figure[1]) == figure[1][2] < 0.6, "the model favours far, but is not sure"
 
 
-def test_in_the_reviews_from_follows_far_and_hardly_any_other_word():
+def test_in_the_reviews_from_follows_far_and_no_other_word():
     (texts, _), _ = reviews()
     before = re.findall(r"(\w+) from\b", "\n".join(texts))
-    assert len(before) > 1_000 and before.count("far") > 0.99 * len(before)
+    assert len(before) > 1_000 and set(before) == {"far"}
 
 
 def test_each_of_three_trainings_teaches_judging_words_and_random_weights_do_not():
@@ -232,6 +234,8 @@ def test_the_same_words_are_closer_than_the_same_meaning():
     roses, kid = pairs["Mary gave roses to Susan."], pairs["The kid is asleep."]
     assert LESSON.prediction("closer_pair").truth == "A" and roses["cosine"] > kid["cosine"] + 0.05
     assert kid["b"] == "A child sleeps." and kid["overlap"] == 0
+    negated, reworded = recorded("minilm")["result"]["pairs"][2:4]
+    assert negated["a"] == reworded["a"] and abs(negated["cosine"] - reworded["cosine"]) < 0.02
 
 
 def test_a_block_in_the_middle_is_the_best_to_read_and_which_one_is_not_decided():
