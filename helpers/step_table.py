@@ -106,18 +106,30 @@ class StepTable:
         ax.grid(False, axis="x")
         plt.show()
 
-    def draw_course(self, names: Sequence[str], title: str) -> None:
-        """What autograd kept in the course of one step of each of these rows."""
-        ax = plt.subplots(figsize=(6, 3.4), layout="constrained")[1]
-        for number, name in enumerate(names):
-            row = next(row for row in self.rows if row.name == name)
+    def draw_course(self, names: Sequence[str], title: str, parts: int, peaks: Sequence[str]) -> None:
+        """What autograd kept in the course of one step of each of these rows, and below, of a part of the last one.
+
+        parts: how many equal parts the step of the last row has. peaks: what is said of each peak of such a part.
+        """
+        above, below = plt.subplots(2, figsize=(6, 5.4), layout="constrained", height_ratios=(3, 2))[1]
+        rows = [next(row for row in self.rows if row.name == name) for name in names]
+        for number, row in enumerate(rows):
             kept = torch.tensor(row.history) / 1e6
-            ax.step(
-                row.course, kept, where="post", label=name, color=plots.COLOURS[number], linestyle=plots.DASHES[number]
-            )
-        ax.set(ylim=(0, None), xlim=(0, 1), xlabel="course of one step", ylabel="MB kept by autograd", title=title)
-        ax.set_xticks([0, 1], ["begin", "end"])
-        ax.legend()
+            look = {"where": "post", "color": plots.COLOURS[number], "linestyle": plots.DASHES[number]}
+            above.step(row.course, kept, label=row.name, **look)
+        above.set(title=title, xlabel="course of one step")
+        above.legend()
+        kept = kept[: len(kept) // parts + 1]  # of the last row, and so is its look
+        below.step(torch.linspace(0, 1, len(kept)), kept, **look)
+        peaks_at = tops(kept)
+        for top, words in zip(peaks_at, peaks, strict=False):
+            at = top / (len(kept) - 1), kept[top]
+            below.annotate(words, at, xytext=(0, 4), ha="center", fontsize=9, textcoords="offset points")
+        below.set(xlabel=f"course of the first text, {rows[-1].name}")
+        for ax in (above, below):
+            ax.set(xlim=(0, 1), ylim=(0, None), ylabel="MB kept by autograd")
+            ax.set_xticks([0, 1], ["begin", "end"])
+        below.set_ylim(0, 1.25 * kept.max())
         plt.show()
 
     def __str__(self) -> str:
@@ -130,6 +142,19 @@ class StepTable:
             for row in rows
         ]
         return "\n".join([head, *lines])
+
+
+def tops(kept: torch.Tensor) -> list[int]:
+    """Where each hump of a course is highest: a hump is what lies above two fifths of the whole course's height."""
+    found: list[int] = []
+    inside = False
+    for place, high in enumerate((kept > 0.4 * kept.max()).tolist()):
+        if high and not inside:
+            found.append(place)
+        elif high and kept[place] > kept[found[-1]]:
+            found[-1] = place
+        inside = high
+    return found
 
 
 def seconds_of(call: Callable[[], object]) -> float:

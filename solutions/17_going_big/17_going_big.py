@@ -9,10 +9,10 @@
 #
 # *How a training is made to fit*
 #
-# A larger GPT needs only larger numbers in [lesson 12's](../12_gpt2/12_gpt2.ipynb) configuration, but its training may
-# not fit: with 7 billion parameters, weights, gradients and AdamW's moments alone are 112 GB, and many a GPU has 80.
-# **What fills the memory of a training step, and which trick takes away which part of it?** We take away one part after
-# another, until each of two workers needs 1.6 of GPT-2's 7.0 GB.
+# A larger GPT needs only larger numbers in [lesson 12's](../12_gpt2/12_gpt2.ipynb) configuration, but its training
+# may not fit: with 7 billion parameters, weights, gradients and AdamW's moments alone are 112 GB, and many a GPU has
+# 80. **What fills the memory of a training step, and which trick takes away which part of it?** Trick by trick, we
+# bring the count for GPT-2 down from 7.0 GB to 1.6 in each of two workers.
 #
 # | | |
 # |---|---|
@@ -124,7 +124,8 @@ bars.draw("Attention weights are the largest part of a step")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Blue is state, the rest activations, counted with ReLU, in float32. The bar is a sum, not a peak.
+# **How to read it.** Blue is state, the rest activations, counted with ReLU, in float32. The bar is a sum, not a
+# peak: gradients come while activations are freed.
 #
 # </div>
 #
@@ -132,7 +133,7 @@ bars.draw("Attention weights are the largest part of a step")
 # percent for the small step; temporary tensors come on top.
 #
 # Each trick is now measured in the small model and counted for GPT-2. Seconds are of one run; a second changed some
-# ratios by a fifth, and on a GPU they differ more.
+# ratios by a fifth, so 0.9 × may be chance.
 
 # %% [markdown]
 # ## The softmax can be added up tile by tile
@@ -305,17 +306,23 @@ check.prediction("tiles_keep", tiles_keep)
 #
 # $$w_{ij} = e^{S_{ij} - \lambda_i}, \qquad S_{ij} = q_i \cdot k_j / \sqrt d .$$
 #
-# The rest is the chain rule ([Dao et al., 2022](https://arxiv.org/abs/2205.14135), algorithm 4). From
-# $y_i = \sum_j w_{ij} v_j$ follow
+# The rest is the chain rule. From $y_i = \sum_j w_{ij} v_j$ follow
 #
 # $$\mathrm{d}v_j = \sum_i w_{ij}\, \mathrm{d}y_i, \qquad \mathrm{d}w_{ij} = \mathrm{d}y_i \cdot v_j ,$$
 #
-# and through the softmax, as in [lesson 3](../03_scaling/03_scaling.ipynb),
+# and through the softmax
 #
 # $$\mathrm{d}S_{ij} = w_{ij}\, (\mathrm{d}w_{ij} - r_i), \qquad
 # r_i = \sum_{j'} w_{ij'}\, \mathrm{d}w_{ij'} = \mathrm{d}y_i \cdot y_i .$$
 #
 # Since $\sum_{j'} w_{ij'} v_{j'} = y_i$, this sum over all keys is one dot product.
+#
+# <details><summary>Why</summary>
+#
+# [Lesson 3](../03_scaling/03_scaling.ipynb): $\partial w_{ij'} / \partial S_{ij} = w_{ij'} (\delta_{jj'} - w_{ij})$.
+# Multiply by $\mathrm{d}w_{ij'}$ and sum over j'.
+#
+# </details>
 
 # %% [markdown]
 # <div class="card">
@@ -397,11 +404,13 @@ model.use_attention(Tiles.apply)
 table.measure("tiles, recomputed", step, model, optimiser)
 
 # %% [markdown]
-# **No matrix is left.** The activations are less than a third of the first row's, and the step takes about as long as
-# with stored tiles. This is the backward pass of **[FlashAttention](../../site/glossary.md#flashattention)**.
+# **No matrix is left.** The activations are less than a third of the first row's. The step takes about as long as
+# with stored tiles, although it computes the weights twice. This is the backward pass of
+# **[FlashAttention](../../site/glossary.md#flashattention)** ([Dao et al., 2022](https://arxiv.org/abs/2205.14135)),
+# with λ alone as in its second version ([Dao, 2023](https://arxiv.org/abs/2307.08691)).
 #
-# FlashAttention's kernel finishes a tile in a GPU's small fast memory ([Measured
-# further](../../site/further.md#lesson-17)); your class writes it to memory for every operation. PyTorch's
+# Your class makes a tensor of each tile for every operation. FlashAttention's **kernel** does all operations on a
+# tile before it writes the result ([Measured further](../../site/further.md#lesson-17)). PyTorch's
 # `scaled_dot_product_attention` chooses such a kernel where it has one:
 
 # %% mystnb={"image": {"alt": "Two stacked horizontal bars: the bytes of one training step at GPT-2's size. Plain attention: 7.0 GB. Tiles, recomputed: 4.6 GB, without any attention weights, all else the same."}}
@@ -413,9 +422,9 @@ bars.add("tiles, recomputed", gpt2)
 bars.draw("Recomputed tiles take away all attention weights")
 
 # %% [markdown]
-# **The largest part of the bar is gone.** With the kernel the step takes about half as long as with your class, so the
-# model uses it from here on. (The 4 MB more are copies of the mask.) Most activations that are left are vectors, at 4
-# bytes a number. Are 2 enough?
+# **The largest part of the bar is gone.** With the kernel the step takes about half as long as with your class, so
+# the model uses it from here on; the cause was not measured. (The 4 MB more are copies of the mask.) Most activations
+# that are left are vectors, at 4 bytes a number. Are 2 enough?
 
 # %% [markdown]
 # ## bfloat16 takes away a third of the vectors
@@ -467,9 +476,9 @@ gpt2["copies of weights"] = 2 * N
 bars.add("bfloat16", gpt2)
 
 # %% [markdown]
-# **The vectors do not shrink to half, and the state does not shrink at all.** Two vectors of each block, the inputs of
-# the norms, stay in 32 bits. The other ten become twelve in 16 bits, because the input of queries, keys and values is
-# kept three times. Autocast also keeps 16-bit copies of the weights.
+# **The vectors do not shrink to half, and the state does not shrink at all.** Two vectors of each block, the inputs
+# of the norms, stay in 32 bits. The other ten take 16 bits, but become twelve: queries, keys and values each keep a
+# copy of their input. Autocast also keeps 16-bit copies of the weights.
 #
 # Nearly half of GPT-2's step still grows with the number of texts. Must all four be in memory at once?
 
@@ -642,11 +651,12 @@ def checkpointed(block, x):
 # %% nbgrader={"grade": true, "grade_id": "check_checkpointed", "locked": true, "points": 5.0, "schema_version": 3, "solution": false, "task": false}
 check(checkpointed)
 
-# %% mystnb={"image": {"alt": "Megabytes that autograd keeps, in the course of one training step, three lines. In bfloat16 one mountain, above 40 megabytes in the middle. With four parts four equal hills of 13. With checkpoints 16 humps below 4, four for each text."}}
+# %% mystnb={"image": {"alt": "Megabytes that autograd keeps, in the course of one training step, three lines. In bfloat16 one mountain, above 40 megabytes in the middle. With four parts four equal hills of 13. With checkpoints 16 humps below 4, four for each text. Below, the first text with checkpoints alone: a low peak of 2 megabytes at the loss, then four of nearly 4 down to 3, where blocks 4, 3, 2 and 1 are computed again."}}
 model.run_block = checkpointed
 table.measure("checkpoints", step_in_parts, model, optimiser)
 table.draw_course(["bfloat16", "four parts", "checkpoints"],
-                  "Parts make one hill per text, checkpoints one hump per block")
+                  "Parts make one hill per text, checkpoints one hump per block",
+                  parts=4, peaks=["loss", *(f"block {i} again" for i in (4, 3, 2, 1))])
 
 gpt2["vectors"] = 4 * depth * 1024 * e          # the input of each block
 gpt2["copies of weights"] = 2 * n * e            # of the output layer
@@ -655,20 +665,21 @@ bars.add("checkpoints", gpt2)
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Measured in the small model. A hump is a block that is computed again, used and freed. GPT-2's
-# bytes are counted between the two passes, where autograd keeps most.
+# **How to read it.** Measured in the small model; below, with checkpoints, the first text. After the loss each block is
+# computed again, used and freed. GPT-2 is counted at the loss, where it keeps most: 206 MB of log-probabilities, while
+# a block again has about 40.
 #
 # </div>
 #
-# **The vectors are almost gone, and the step takes a third longer:** the forward pass runs twice. Nearly all that is
-# left of GPT-2's step is state.
+# **The vectors are almost gone, and the step takes a third longer:** the forward pass, about a third of a step's
+# operations, runs twice. Nearly all that is left of GPT-2's step is state.
 
 # %% [markdown]
 # ## Workers can divide the state among them
 #
 # In **[data parallelism](../../site/glossary.md#data-parallelism)** several **workers** each have a copy of the model
 # and take some of the rows. They average their gradients, weighted by their numbers of tokens, and take the same step.
-# So the copies stay equal, and all keep the same state.
+# So all keep the same state.
 #
 # AdamW changes each parameter without looking at the others. So put all parameters into one vector of length P and cut
 # it into one **share** per worker, which keeps the moments of its share only. This is **ZeRO** ([Rajbhandari et al.,
@@ -686,8 +697,8 @@ plots.diagrams.zero_shares()
 #
 # </div>
 #
-# Large trainings also divide the computation: **tensor parallelism** cuts every matrix, **pipeline parallelism** gives
-# each worker some of the layers ([Measured further](../../site/further.md#lesson-17) draws them).
+# Large trainings also divide the computation: **tensor parallelism** cuts every matrix, **pipeline parallelism** the
+# stack of layers ([Measured further](../../site/further.md#lesson-17)).
 #
 # Workers have three exchanges:
 #
@@ -702,9 +713,10 @@ plots.diagrams.zero_shares()
 #
 # **Exercise 6 · `sharded_step`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
-# Write one worker's part of a training step. It has the gradient of the mean loss over its **own** tokens; the step
-# must use that of the mean over the tokens of **all** workers. Get your share of it with one `reduce_scatter`, step the
-# optimiser, whose only parameter is `mine`, and return all parameters, with one `all_gather`.
+# Write one worker's part of a training step. The worker has the gradient of the mean loss over its **own** tokens,
+# but must step with that of the mean loss over **all** workers' tokens. Get your share of it with one
+# `reduce_scatter`, step the optimiser, whose only parameter is `mine`, and return all parameters, with one
+# `all_gather`.
 #
 # <details><summary>What must hold</summary>
 #
@@ -745,8 +757,8 @@ def sharded_step(group, optimiser, mine, gradient, tokens):
 check(sharded_step)
 
 # %% [markdown]
-# Two processes, each with half of the texts, one at a time, in bfloat16 and with checkpoints (`worker_steps` does the
-# same as your function; seconds are the slower worker's):
+# Now two processes get two texts each, which they read one by one, in bfloat16 and with checkpoints. (`worker_steps`
+# does the same as your function; seconds are the slower worker's.)
 
 # %% mystnb={"image": {"alt": "Six stacked horizontal bars, the bytes of one training step at GPT-2's size: plain attention 7.0 GB, tiles recomputed 4.6, bfloat16 4.3, four parts 2.7, checkpoints 2.3, sharded step 1.6. The attention weights are missing from the second bar on; in bfloat16 the vectors are a third narrower and a narrow part is new, copies of weights; with four parts the vectors and the log-probabilities are a quarter as wide; with checkpoints a thin line of the vectors is left. In the last bar gradients and moments are half as wide, and the weights as wide as before."}}
 on_cpu, fresh = (ids.cpu(), targets.cpu()), SmallGPT(**sizes)
@@ -759,13 +771,13 @@ else:
 gpt2["gradients"] /= 2
 gpt2["moments"] /= 2
 bars.add("sharded step", gpt2)
-bars.draw("Each trick takes away another part of a step")
+bars.draw("Each trick makes the step smaller")
 
 # %% [markdown]
 # **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
-# ([Measured further](../../site/further.md#lesson-17)). It is faster because it has half of the texts; the exchange is
-# not measured here. Until the exchange your worker holds the whole gradient, more than the bar shows; a real stage 2
-# sends each block's gradient off as it comes.
+# ([Measured further](../../site/further.md#lesson-17)). Its time is that of half the texts, without the exchange. The
+# bar has half a gradient. Your worker holds all of it until the exchange; a real stage 2 sends each block's off as it
+# comes.
 
 # %% [markdown]
 # ## What each trick takes away says when to use it
@@ -773,10 +785,10 @@ bars.draw("Each trick takes away another part of a step")
 # | trick | takes away | left of GPT-2's 7.0 GB | use it |
 # |---|---|---|---|
 # | tiles, recomputed | the attention weights | 4.6 GB | always: as a kernel, it halves the time here |
-# | bfloat16 | a third of the vectors | 4.3 GB | where the processor has units for it |
-# | parts | vectors and log-probabilities, but one part's | 2.7 GB | if the batch does not fit |
-# | checkpoints | vectors, but one per token and block | 2.3 GB | if one text does not fit |
-# | sharding, stage 2 | gradients and moments, but one share | 1.6 GB in each of two workers | if the state does not fit |
+# | bfloat16 | a third of the vectors, but adds copies of weights | 4.3 GB | for memory; it saved no time here |
+# | parts | vectors and log-probabilities of all other parts | 2.7 GB | if the batch does not fit |
+# | checkpoints | all vectors but the blocks' inputs, and the blocks' copies of weights | 2.3 GB | if one text does not fit |
+# | sharding, stage 2 | gradients and moments of the other shares | 1.6 GB in each of two workers | if the state does not fit |
 #
 # If the state alone does not fit, shard: no other trick touches it. Otherwise begin at the top, and stop when the step
 # fits. In the small model:
@@ -789,11 +801,10 @@ print(table)
 #
 # Nothing else needs the last two exercises; their points are part of the total.
 #
-# With enough workers, operations are the limit. A matrix entry costs 2 per token in the forward pass and 4 in the
-# backward pass, so training N parameters on D tokens costs $C \approx 6ND$ ([Kaplan et al.,
-# 2020](https://arxiv.org/abs/2001.08361)). The share of the hardware's peak that these operations reach is **model
-# FLOPs utilisation (MFU)**. For the same C, a larger model reads less text: between too small a model and too little
-# text is a best size.
+# With enough workers, operations are the limit. A matrix entry costs 2 operations per token in the forward pass and 4
+# in the backward pass, so training N parameters on D tokens costs $C \approx 6ND$ ([Kaplan et al.,
+# 2020](https://arxiv.org/abs/2001.08361)). For the same C, a larger model reads less text: between too small a model
+# and too little text is a best size.
 #
 # An **[IsoFLOP profile](../../site/glossary.md#isoflop-profile)** finds it: train several sizes with the *same* C, and
 # take the minimum of a parabola through the losses against ln N ([Hoffmann et al.,
@@ -845,10 +856,11 @@ def best_size(sizes, losses):
 check(best_size)
 
 # %% [markdown]
-# [Besiroglu et al., 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al. Of losses
-# computed from it we know the best size:
+# [Besiroglu et al., 2024](https://arxiv.org/abs/2404.10102), fitted a law to the losses of Hoffmann et al.:
 #
 # $$L(N, D) = 1.8172 + \frac{482.01}{N^{0.3478}} + \frac{2085.43}{D^{0.3658}} .$$
+#
+# Its best size is known, to test your parabola:
 
 # %% tags=["hide-input", "nbval-check-output"] mystnb={"image": {"alt": "Loss against parameters, the horizontal axis logarithmic. Three bowls of five open markers each, with a parabola through each and a star at its minimum. From one budget to the next the bowl lies lower and further to the right."}}
 def law(N, C):
@@ -888,8 +900,9 @@ plt.show()
 #
 # </div>
 #
-# **The parabola is right to about one percent, and the tokens per parameter hardly change.** So a larger budget is best
-# divided about evenly between a larger model and more text: a model twice as large needs four times the budget.
+# **The parabola is right to about one percent, and the tokens per parameter hardly change.** So a larger budget is
+# best divided about evenly between a larger model and more text. With
+# [Chinchilla's](https://arxiv.org/abs/2203.15556) 20 tokens per parameter, $C = 120\, N^2$, so $N = \sqrt{C/120}$.
 
 # %% [markdown]
 # ## Optional: float16 overflows where bfloat16 has room
@@ -942,16 +955,17 @@ check(scaled_scores_early)
 # %% [markdown]
 # ## What you can do now
 #
-# **What fills the memory of a training step, and which trick takes away which part of it?** With four texts, most of
-# GPT-2's step is activations, above all attention weights; the rest is state. Recomputed tiles take away the attention
-# weights, bfloat16, parts and checkpoints most of the other activations, and sharding a share of the state.
+# **What fills the memory of a training step, and which trick takes away which part of it?** Most of GPT-2's step is
+# activations, above all attention weights; the rest is state. Recomputed tiles take away the attention weights,
+# bfloat16, parts and checkpoints most other activations, and sharding a share of the state.
 #
 # **A question to think about**
 #
 # <details><summary>A model with 7 billion parameters is to be trained with AdamW on GPUs with 80 GB. How many does it
 # take at least, if everything is divided among them?</summary>
 #
-# Two, with stage 3: 16 bytes for each parameter are 112 GB, which leaves 24 GB on each for activations.
+# Two. With stage 3 each keeps half of 112 GB, which leaves 24 for activations. With stage 2 it keeps all weights and
+# half of the rest, 70 GB.
 #
 # </details>
 #
@@ -959,7 +973,6 @@ check(scaled_scores_early)
 #
 # - **[Rajbhandari et al., *ZeRO: memory optimizations toward training trillion parameter models*,
 #   2020](https://arxiv.org/abs/1910.02054)**, sections 3 and 5: where memory goes, and how to divide it.
-# - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles, and why traffic is what
-#   counts.
+# - [Dao et al., *FlashAttention*, 2022](https://arxiv.org/abs/2205.14135), section 3.1: tiles and traffic.
 #
 # **Next:** [lesson 18, *Since GPT-2*](../18_since_gpt2/18_since_gpt2.ipynb)

@@ -17,6 +17,7 @@ from helpers.exercises.draw import Draw
 from helpers.exercises.operations import no_square, whole_part_at_once
 from helpers.lessons.l17_going_big.exercises import WHOLE_TILE, exchanged, long_text, many_keys, with_results
 from helpers.parts import big, scaling, sharding, tiles
+from helpers.step_table import tops
 
 SOURCE = sources(["17_going_big"])[0]
 
@@ -164,7 +165,28 @@ def test_with_checkpoints_gpt2_keeps_most_between_the_passes_and_the_small_model
     assert between < 2.1 and round(peak, 1) == rows()["checkpoints"][1]
     e, t, n = 768, 1024, 50_257
     again = t * e * (2 * 4 + 12 * 2) + 2 * 12 * e**2
-    assert again < 0.2 * 4 * t * n
+    assert round(4 * t * n / 1e6) == 206 and 38 < again / 1e6 < 42, "MB: log-probabilities, and a block again"
+
+
+def test_with_checkpoints_a_text_has_a_low_peak_at_the_loss_and_one_for_each_block():
+    model = sharding.SmallGPT(256, 128, 8, 4, 512)
+    model.autocast, model.run_block = True, big.checkpointed
+    high = course(model, 1)
+    assert [round(high[top], 1) for top in tops(torch.from_numpy(high))] == [2.0, 3.8, 3.6, 3.3, 3.0]
+
+
+def test_ratios_that_are_called_chance_are_within_a_fifth():
+    seconds = [row[0] for row in rows().values()]
+    tiles_alone, again, kernel, bfloat16 = (seconds[i] / seconds[i - 1] for i in (1, 2, 3, 4))
+    assert all(0.8 < ratio < 1.2 for ratio in (tiles_alone, again, bfloat16)) and 0.4 < kernel < 0.6
+    assert 1.2 < seconds[6] / seconds[5] < 1.5, "checkpoints: a third longer"
+
+
+def test_checkpoints_take_most_copies_of_the_weights_besides_the_vectors():
+    e, t, n, weights = 768, 1024, 50_257, 124_439_808
+    vectors = 12 * t * e * (2 * 4 + 12 * 2 - 4)
+    copies = 2 * (weights - n * e)
+    assert round(vectors / 1e9, 2) == 0.26 and round(copies / 1e9, 2) == 0.17
 
 
 def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_on_it():
@@ -178,6 +200,7 @@ def test_where_no_process_can_be_started_the_lesson_says_so_and_no_point_hangs_o
 
 def test_the_hints_and_answers_count_right():
     assert 16 * 7 == 112 == 2 * (80 - 24), "GB: 7 billion parameters, two GPUs"
+    assert 4 * 7 + 12 * 7 / 2 == 70 < 80, "with stage 2"
     assert big.best_size([1, math.exp(2), math.exp(4)], [5, 1, 5]) == pytest.approx(math.exp(2))
     assert big.best_size([1, math.exp(2), math.exp(4)], [1, 5, 1]) is None and round(math.exp(2), 1) == 7.4
 
