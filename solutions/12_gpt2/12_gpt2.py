@@ -105,8 +105,8 @@ plots.diagrams.gpt2_flow(
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)). The
 # smallest is [`openai-community/gpt2`](https://huggingface.co/openai-community/gpt2) on the Hugging Face Hub. The course
 # has two small folders with the same files, the **pocket models**. The one in the picture was trained on the source of
-# Python's standard library. The other started from its blocks and went on with six novels by Jane Austen. The Python
-# folder's `config.json` says:
+# Python's standard library. The English one began with the Python model's blocks and was trained on six novels by Jane
+# Austen. The Python folder's `config.json` says:
 
 # %%
 settings = json.loads((folder / "config.json").read_text())
@@ -115,8 +115,8 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
     print(f"{name:>22} = {settings[name]}")
 
 # %% [markdown]
-# The first five are our n, t_max, e, h and depth. Together they make 2.2 million parameters; OpenAI's smallest model
-# has 124 million.
+# The first five are our n, t_max, e, h and depth. All but h decide how many parameters there are: 2.2 million here, 124
+# million in OpenAI's smallest model.
 #
 # ## The block is lesson 9's, with GELU and more biases
 #
@@ -125,14 +125,13 @@ for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer",
 # GELU multiplies it by Φ(x), the probability that a standard normal number is smaller than x ([Hendrycks and Gimpel,
 # 2016](https://arxiv.org/abs/1606.08415), section 2). GPT-2 uses their approximation by tanh, here `finished_gelu`.
 #
-# One thing is stored differently: GPT-2's linear layers are **Conv1D**, with a weight (n_in, n_out), and compute
-# x @ w + bias. `nn.Linear` stores the transpose.
+# One thing is stored differently: GPT-2's linear layers are called **Conv1D** (convolutions of width 1). Their weight
+# is (n_in, n_out), and they compute x @ w + bias. `nn.Linear` stores the transpose.
 #
 # The block is pre-norm, as in lesson 7: $x + \text{attention}(\text{norm}_1(x))$, then
 # $x + \text{network}(\text{norm}_2(x))$, where the feed-forward network is widen, GELU, narrow. **One** layer makes
 # queries, keys and values, (b, t, e) to (b, t, 3e), side by side in this order. The layers are given; you write what
-# happens between them, without `finished_gpt2` or another finished part that does the same (`FinishedBlock` in
-# `GPT2Block`).
+# happens between them. Do not use `finished_gpt2` in any exercise, nor `FinishedBlock` in `GPT2Block`.
 
 # %% [markdown]
 # <div class="card">
@@ -201,8 +200,9 @@ check(GPT2Block)
 # ## One table serves the input and the output
 #
 # Around the blocks, follow the picture. Each token's vector is added to that of its position, 0 to t − 1. After the
-# blocks comes one norm. Then the **table of tokens serves once more**: the logit of token j is the dot product of the
-# final vector with the embedding of token j, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). These are
+# blocks comes one norm: every block has added to the vectors, and the norm brings them to one scale. Then the **table
+# of tokens serves once more**: the logit of token j is the dot product of the final vector with the embedding of token
+# j, $\text{logits} = x\,W^\top$ with the table W of shape (n, e). These are
 # [tied weights](../../site/glossary.md#tied-weights) ([Press and Wolf, 2017](https://aclanthology.org/E17-2025/)); the
 # output has no bias.
 
@@ -260,7 +260,7 @@ check(GPT2)
 # %% [markdown]
 # ## The stored numbers fit once they are renamed
 #
-# Your model has random weights. The file holds the numbers for them, but under the names of the Hub, not ours:
+# Your model's weights are random. The file holds trained ones, but under the names of the Hub:
 
 # %%
 published = load_file(folder / "model.safetensors")
@@ -377,8 +377,7 @@ print(f"--- pocket_english\n{written(my_english, english_tokenizer, PROMPT, seed
 print(f"--- pocket_python\n{written(mine, tokenizer, PROMPT, seed=1)}")
 
 # %% [markdown]
-# **Program, prompt and seed are the same; only the folder differs.** No tensor was missing or left over. Is the program
-# right, then?
+# **Program, prompt and seed are the same; only the folder differs.** No tensor was missing or left over.
 #
 # ## Weights can fit and still be wrong
 #
@@ -589,22 +588,24 @@ check.prediction("dearest_error", dearest_error)
 #
 # </div>
 #
-# **A loss says little without the reference's.** Without a mask, where all positions but the last see their answers, it
-# is even lower: 1.566 instead of 1.998. With block 2 transposed, the model that wrote the third text at the top, it is
-# 2.116, like that of a slightly weaker model.
+# **A loss says little without the reference's.** Without a mask it is lower on these three lines, 1.566 instead of
+# 1.998, but higher on held-out code ([Measured further](../../site/further.md#lesson-12)). The model that wrote the
+# third text at the top, block 2 transposed, has a loss of 2.116, like a slightly weaker model.
 #
-# **Even beside the reference's, the loss misses an error; the stages show it.** With the exact GELU, too, the loss is
-# 1.998. The vectors differ by little, but from block 0 on by more than rounding.
+# **Even beside the reference's, a loss at three decimals does not show the exact GELU; the stages do.** Both are 1.998.
+# The vectors differ by little, but from block 0 on by more than rounding.
 #
-# **The stages also show where an error begins.** With block 2 transposed, the line follows yours through block 1 and
-# leaves it at block 2.
+# **The stages also show in which block an error begins.** With block 2 transposed, the line leaves yours at block 2.
+# Four of the seven errors begin in block 0; hooks on the layers inside would separate all but *not scaled* and *no
+# mask*.
 #
-# Your model agrees with the reference. What does it compute again for each token?
+# Your model agrees with the reference. Can it be faster?
 #
-# ## With a key-value cache the tokens are the same, and come faster
+# ## With a key-value cache, each key and value is computed once
 #
-# As in lesson 9, your model computes all earlier positions again for each token that it writes. Here each pass over
-# *for i in* and what follows begins from nothing. **Down a column, the number stays the same:**
+# As in lesson 9, your model computes all earlier positions again for each token that it writes. The keys below are from
+# such passes over *for i in* and what follows. **Down a column, the number stays the same,** so later passes need only
+# the newest query:
 
 # %% tags=["hide-input"]
 begun = FOR
@@ -621,7 +622,7 @@ plots.diagrams.cache_growing([pieces.token(i) for i in ids[0]], keys)
 # <div class="figure-caption">
 #
 # **In each pass only the blue keys are new.** The Python model, last block: the first component of the keys of head 0.
-# A row is a query, and its cells are the positions that it sees.
+# A row is a query; it sees the positions whose cells have a number.
 #
 # </div>
 #
@@ -682,9 +683,9 @@ check(attend_with_past)
 # **Exercise 6 · `generate_cached`** &nbsp; ★★★ · 10 minutes · 3.5 points
 #
 # Continue a text greedily. First the prompt goes through the blocks, then each new token alone, at its own position:
-# every token goes through the model at most once. Return only the new tokens. `cache.layers[k]` is the part of the
-# cache that block k takes as its second argument; `cache.length` is how many positions have been read. New tensors are
-# created on the device of the ids.
+# every token goes through the model at most once. Return only the new tokens. Block k takes `cache.layers[k]` as its
+# second argument and appends to it. That advances `cache.length`, the number of positions read. New tensors are created
+# on the device of the ids.
 #
 # <details><summary>Hint 1: one round</summary>
 #
@@ -769,7 +770,8 @@ for name in folders:
           f" the same tokens: {torch.equal(kept, anew)}")
 
 # %% [markdown]
-# **From both folders, all tokens are the same.** How much time does a cache save at the size of OpenAI's smallest?
+# **By construction the tokens are the same, up to rounding;** in this test, one text from each folder, all are. How
+# much time does a cache save at the size of OpenAI's smallest?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Seconds for one more token against the length of the text so far. Without a cache the time grows steadily with the length; with a cache it stays nearly level, many times lower at the right end."}}
 run = recorded("gpt2_cache")
@@ -798,7 +800,6 @@ print(f"one core of: {run['machine']}\n{run['command']}")
 # ## Optional: OpenAI's folder
 #
 # After `make data ARGS=gpt2` (about 550 MB) the next cell opens OpenAI's weights with your program and finished blocks.
-# The machine that ran this page did not have them.
 
 # %% tags=["hide-input"]
 real = gpt2_files("gpt2", say=lambda line: None)
@@ -813,8 +814,8 @@ else:
 # %% [markdown]
 # ## Optional: which heads does copying need?
 #
-# Nothing else uses this section; its points count. The arcs show where one head of the Python model looks from the end
-# of a text:
+# You can skip this section, but its exercise's points count. The arcs show where one head of the Python model looks
+# from the end of a text:
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -826,7 +827,7 @@ show_player("pocket")
 # the *B*, and so can copy it, is an **[induction head](../../site/glossary.md#induction-head)** ([Olsson et al.,
 # 2022](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html)). The embedding of B
 # does not say what came before it. In their explanation, a **previous-token head** in an earlier block looks from B at
-# A and writes that into B. Which of the model's 24 heads does copying need?
+# A and writes that into B.
 
 # %% [markdown]
 # <div class="card">
@@ -872,8 +873,8 @@ check(induction_score)
 #
 # Two numbers measure copying: the **gain**, the loss on the first appearance minus that on the second, and **copied**,
 # the share of the second appearance's tokens to which the model gives the highest probability. The loss on held-out
-# **code** shows what else suffers. On this code the previous-token score is measured, the mean weight on the token
-# before.
+# **code** shows what else suffers. A head's **previous-token score** is its mean weight on the token before, in such
+# code.
 
 # %% [markdown]
 # <div class="card">
@@ -953,12 +954,12 @@ check.prediction("switched_off_head", switched_off_head)
 
 # %% [markdown]
 # **Without the previous-token head, or without all nine induction heads, hardly a token is copied.** The gain falls
-# from 9.87 nats to 1.84 and 1.23. The nine have more than ten times the induction score of even weights; the strongest
-# alone is hardly missed.
+# from 9.87 nats to 1.84 and 1.23. The strongest of the nine alone is hardly missed. On the first appearance, the whole
+# model does worse than a guess (ln n): it expects code.
 #
-# **Most other heads matter less for copying.** Nine are drawn from 13, which leave out the previous-token head and head
-# 5 of block 0. Without the nine drawn, code suffers more, and between 32 and 77 % of the tokens are copied; the gain
-# stays at 9.56 or more.
+# **Without nine other heads, copying suffers less.** They are drawn from 13, which leave out the previous-token head
+# and head 5 of block 0. Between 32 and 77 % of the tokens are copied. Code suffers more than without the nine induction
+# heads.
 #
 # **Needing a head does not say what it does.** Head 5 of block 0 hardly looks at the token before. Yet without it no
 # token is copied, and the loss on code more than doubles. This is one model, on one draw of tokens; lesson 19 goes on.
@@ -967,9 +968,8 @@ check.prediction("switched_off_head", switched_off_head)
 #
 # - **You write GPT-2 and a translation of the names;** lessons 9 and 11 do the rest.
 # - **You compare its vectors with a reference's, stage by stage.** That finds the transposed square matrix, which
-#   loading does not notice, and the exact GELU, which the loss does not notice.
-# - **You keep keys and values in a cache.** It changed no token of one text from either folder. In the recorded run it
-#   saved more time, the longer the text.
+#   loading does not notice, and the exact GELU, which a loss at three decimals does not show.
+# - **You keep keys and values in a cache.** It changed no token in the test, and saved more time, the longer the text.
 #
 # **A question to think about**
 #
@@ -977,8 +977,8 @@ check.prediction("switched_off_head", switched_off_head)
 #
 # No. Learned position vectors were added before the blocks, and without the oldest token all the others move forward
 # by one position: all keys and values are now wrong. With rotary positions (lesson 6) only differences count. But in
-# published rotary models perplexity jumps when the *first* tokens, *attention sinks*, leave the cache ([Xiao et al.,
-# 2024](https://arxiv.org/abs/2309.17453), section 3.1).
+# published rotary models perplexity jumps when the *first* tokens, *attention sinks*, leave the cache; keeping a few of
+# them repairs most of it ([Xiao et al., 2024](https://arxiv.org/abs/2309.17453), section 3).
 #
 # </details>
 #

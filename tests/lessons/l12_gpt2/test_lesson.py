@@ -1,17 +1,21 @@
 """Lesson 12: the converter that is fixed in it, and what its stored outputs and records say."""
 
+import math
 import re
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.model_files import POCKET
 from helpers.data.recorded import recorded
 from helpers.data.reference import reference
 from helpers.exercises import load_lesson
-from helpers.parts import bpe
+from helpers.parts import bpe, gpt2
+from helpers.parts.multi_head import merge_heads, split_heads
 
 SOURCE = sources(["12_gpt2"])[0]
 LESSON = load_lesson("12_gpt2")
@@ -72,6 +76,39 @@ def test_the_first_stage_that_differs_is_where_the_error_is(printed_text):
     assert first.pop("yours") == "none" and first.pop("positions from 1") == "embed"
     assert first.pop("block 2 transposed") == "block 2" and first.pop("no final norm") == "norm"
     assert len(first) == 4 and set(first.values()) == {"block 0"}
+
+
+@of_the_library
+def test_on_held_out_code_the_loss_without_a_mask_is_higher():
+    cells = nbformat.read(SOURCE.further, as_version=4).cells
+    (printed,) = (cell.outputs[0].text for cell in cells if "for name, change in errors.items()" in cell.source)
+    costs = {name: float(nats) for name, nats in re.findall(r"^ *([\w ]+\w): +([\d.]+) nats", printed, re.M)}
+    assert costs["no mask"] > costs["none"] + 0.2
+
+
+@pytest.mark.skipif(not POCKET.is_dir(), reason="this copy of the course has no pocket model")
+def test_layers_inside_block_0_separate_all_but_two_of_the_errors_that_begin_there():
+    (cell,) = (c.source for c in SOURCE.cells_as_written() if c.source.startswith("def exact_gelu"))
+    names = {"torch": torch, "nn": nn, "F": F, "math": math, "split_heads": split_heads, "merge_heads": merge_heads}
+    exec(cell, names)
+    ids = reference(POCKET).ids
+
+    def on_the_way(change):
+        model, found = gpt2.load(POCKET), []
+        block = model.blocks[0]
+        layers = [block.attention.to_qkv, block.attention.unify, block.feed_forward.widen, block.feed_forward.narrow]
+        change(model)
+        for layer in layers:
+            layer.register_forward_hook(lambda layer, x, y: found.extend([x[0], y]))
+        with torch.no_grad():
+            model(ids)
+        return found
+
+    right, first = on_the_way(lambda model: None), {}
+    for name in ("exact GELU", "not scaled", "no mask", "unify transposed"):
+        pairs = zip(on_the_way(names["errors"][name]), right, strict=True)
+        first[name] = next(k for k, (a, b) in enumerate(pairs) if (a - b).abs().max() > 1e-5 * b.abs().max())
+    assert first == {"exact GELU": 6, "not scaled": 2, "no mask": 2, "unify transposed": 3}
 
 
 def test_the_reference_read_three_lines_of_code():
