@@ -599,7 +599,6 @@ UNSPOKEN = {
     (18, "https://github.com/huggingface/transformers/pull/43775"),
     (18, "https://github.com/meta-pytorch/torchtune/pull/1961"),
     (21, "https://github.com/triton-lang/triton/issues/2296"),
-    (21, "https://github.com/SafeAILab/EAGLE/issues/20"),
 }
 
 

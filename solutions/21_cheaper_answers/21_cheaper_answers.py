@@ -9,9 +9,9 @@
 #
 # *Fewer bits, fewer passes*
 #
-# To write one token, a model reads all its weights from memory. Eight billion weights in 16 bits are 16 GB. A memory
-# that delivers 100 GB a second then allows about 6 tokens a second, however fast the processor is. So read fewer
-# bytes, or read them once for several tokens. **Does the text stay the same?**
+# To write the next token of a text, a model reads all its weights from memory. Eight billion weights in 16 bits are
+# 16 GB. A memory that delivers 100 GB a second then allows about 6 tokens a second, however fast the processor is. So
+# read fewer bytes, or read them once for several tokens. **Does the text stay the same?**
 #
 # | | |
 # |---|---|
@@ -51,11 +51,11 @@ from helpers.parts.speculative import speculative_generate as finished_generate
 check = start("21_cheaper_answers")
 
 # %% [markdown]
-# ## A pass reads all the weights and writes one token
+# ## A pass reads all the weights, for one token or several
 #
-# With a [key–value cache](../../site/glossary.md#key-value-cache), a **pass** of a model reads all the weights and the
-# cache, the keys and values of the text so far, and writes one token. Here the pocket GPT-2 of lesson 12 continues a
-# module of Python's standard library in three ways:
+# With a [key–value cache](../../site/glossary.md#key-value-cache), a **pass** of a model reads all the weights and
+# the cache, the keys and values of the text so far. The pocket GPT-2 of lesson 12 continues a module of Python's
+# standard library in three ways:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three columns of 16 tokens, with a bar for each pass. In 32 bits there are 16 bars, each of nearly 9 MB of weights and 1 MB of cache, and the text is f, quote, func, name, is deprecated. In 4 bits there are 16 bars of less than 4 MB, of which 1 MB is cache; after the name the text is another. In 32 bits with a draft the text is the first one, and there are 6 bars, as long as the first ones; brackets join 5, 5 and 3 tokens."}}
 files = gpt2_files("pocket_python")
@@ -116,8 +116,8 @@ for name, made in answers.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A bar is a pass, a bracket joins the tokens that it writes. The ink of all bars is what the
-# answer reads: counted, not measured. Each token is the most probable one, ⏎ a new line. The draft copies four
+# **How to read it.** Each bar is a pass; the dark line at its left spans the tokens that it writes. The ink is what
+# the answer reads: counted, not measured. Each token is the most probable one, ⏎ a new line. The draft copies four
 # tokens from the text.
 #
 # </div>
@@ -129,8 +129,8 @@ for name, made in answers.items():
 # $$\frac{\text{seconds}}{\text{token}} \approx \frac{\text{passes}}{\text{token}} \cdot
 # \frac{\text{bytes of weights} + \text{bytes of cache}}{\text{bytes read in a second}} .$$
 #
-# We shrink the weights, then the cache, then the number of passes. The pocket model shows what becomes of the text,
-# but not what fewer bytes save: with 9 MB of weights, arithmetic and overhead count beside reading.
+# The pocket model shows what becomes of the text, not what fewer bytes save: with 9 MB of weights, arithmetic and
+# overhead count, too.
 #
 # ## One scale for a matrix: 8 bits are enough, 3 spoil the model
 #
@@ -227,12 +227,12 @@ for bits in (4, 3):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Points from left to right: 3, 4, 5, 6 and 8 bits. Sizes count packed weights, and the scales.
+# **How to read it.** Points from left to right: 3, 4, 5, 6 and 8 bits. Sizes include the scales.
 #
 # </div>
 #
 # **With 3 and 4 bits, a scale for each row removes about three quarters of the loss that one scale adds, for almost
-# no bytes.**
+# no bytes.** At equal size, groups of 32 are not clearly better.
 #
 # ## Inputs can be integers of 8 bits as well
 #
@@ -280,8 +280,8 @@ def int8_linear(x, integers, scales):
 check(int8_linear)
 
 # %% [markdown]
-# `int8_linear` multiplies whole numbers as floats. With int8 tensors it is timed on two models, in processor time,
-# medians of five runs:
+# `int8_linear` multiplies its integers as floats. A version with int8 tensors is timed: processor time, medians of
+# five runs.
 
 # %% tags=["hide-input"]
 def speeds(ways, count=32, times=5):
@@ -311,13 +311,15 @@ for name, model, count in (("pocket model", here, 32), ("100 million weights", l
           "many tokens a second as float32")
 
 # %% [markdown]
-# **In integers a model of 100 million random weights is faster, the pocket model slower; its loss hardly changes.**
+# **A model of 100 million random weights becomes faster. The pocket model becomes slower, and its loss hardly
+# changes.**
 #
 # ## Kept out of 8 bits, outlier features cost almost no loss
 #
-# In models of more than about 6.7 billion parameters, a few features of the activations are up to 20 times as large
-# as the others ([Dettmers et al., 2022](https://arxiv.org/abs/2208.07339), section 4). The pocket model is given two such **outlier features**: each
-# norm multiplies them by 20, and the weights that read them are divided by 20. The model computes the same.
+# In models above about 6.7 billion parameters, a few features of the activations are up to 20 times as large as the
+# others ([Dettmers et al., 2022](https://arxiv.org/abs/2208.07339), section 4). The pocket model is given two such
+# **outlier features**: norms multiply them by 20, and the weights that read them are divided by 20. The model
+# computes the same.
 
 # %% [markdown]
 # <div class="card">
@@ -363,8 +365,8 @@ print(f"after: the two large features {errors[features].mean():.1%}, "
 check.prediction("lost_features", lost_features)
 
 # %% [markdown]
-# One large number sets the step of its whole vector. So **LLM.int8()** (section 3.2) multiplies features that reach a
-# magnitude of 6 at any position in 16 bits (here in float32), and all others in 8 bits.
+# One large number sets the step of its whole vector. So **LLM.int8()** multiplies features that reach a magnitude of
+# 6 at any position in 16 bits (here in float32), and all others in 8 bits.
 
 # %% [markdown]
 # <div class="card">
@@ -372,9 +374,8 @@ check.prediction("lost_features", lost_features)
 # **Exercise 3 · `mixed_linear`** &nbsp; ★★☆ · 8 minutes · 4 points
 #
 # Find the outlier features: those in which some vector of x, over all leading axes, has a magnitude of `threshold`
-# or more. Multiply them exactly. The rest of x and of w goes through `finished_int8_linear`. No scale of a vector or
-# a row may be set by an outlier feature. No feature, or every feature, may be an outlier, and x may be a single
-# vector.
+# or more. Multiply them exactly. The rest of x and of w goes through `finished_int8_linear`. Outlier features set
+# no scale, neither of a vector nor of a row. All features may be outliers, or none, and x may be a single vector.
 #
 # <details><summary>Hint 1: a mask over features</summary>
 #
@@ -436,15 +437,16 @@ print(f"kept out of 8 bits: {kept / of:.0%} of the weights")
 #
 # </div>
 #
-# **The added loss comes from rounding the activations, and the split removes nearly all of it.** Its price: a
-# quarter of the weights stays in float32.
+# **The added loss comes from rounding the activations, and the split removes nearly all of it.** At this threshold a
+# quarter of the weights stays in float32, at 10 [far fewer](../../site/further.md#lesson-21).
 #
 # ## The cache of one long text can outgrow the weights
 #
-# In 4 bits, a quarter of what the first picture reads is cache, and the cache grows with the text. A layer keeps a
-# key and a value of width d for each position and each of its **key heads**. [Grouped queries](../18_since_gpt2/18_since_gpt2.ipynb) have fewer of these,
-# and a [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. Both need a model that was trained with them. Rounding the cache does
-# not.
+# The first picture's cache stayed in 32 bits: beside weights in 4 bits it is a quarter of what is read, and it grows
+# with the text. A layer keeps a key and a value of width d for each position and each of its **key heads**. [Grouped
+# queries](../18_since_gpt2/18_since_gpt2.ipynb) have fewer of these, and a
+# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. Both need a model that was
+# trained with them; rounding does not.
 
 # %% [markdown]
 # <div class="card">
@@ -502,13 +504,12 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** A model of 8 billion weights: 32 layers, heads of width 128. The last line adds windows
-# of 1,024 positions to the third.
+# **How to read it.** A model of 8 billion weights: 32 layers, heads of width 128. The last line adds windows of 1,024
+# positions.
 #
 # </div>
 #
-# **In 16 bits, the cache of one long text can be larger than the weights, even with 8 key heads.** What the three
-# savings do to the text was not measured.
+# **In 16 bits, even a cache of 8 key heads can be larger than the weights.**
 #
 # ## A checked draft leaves the distribution as it is
 #
@@ -522,8 +523,8 @@ plots.diagrams.speculative_round()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** k = 4. Each place of the pass judges the token after it. The third drafted token is refused and
-# drawn anew, and all after it is thrown away: three tokens for one pass.
+# **How to read it.** k = 4. The pass's output at each place judges the next drafted token. The third is refused, a
+# *new* one is drawn, and all after it is thrown away: three tokens for one pass.
 #
 # </div>
 #
@@ -575,11 +576,11 @@ def accept(p, q):
 check(accept)
 
 # %% [markdown]
-# <details><summary>The same bug in public: read this once your check is green</summary>
+# <details><summary>A similar bug in public: read this once your check is green</summary>
 #
-# EAGLE's sampler, a user reported, draws from p after a refusal ([issue
-# 329](https://github.com/SafeAILab/EAGLE/issues/329), open when this was written). $\max(0, p - q)$, divided by its sum,
-# is right ([Leviathan et al., 2023](https://arxiv.org/abs/2211.17192), section 2.3).
+# After a refusal, EAGLE lowered only the refused token's probability ([issue
+# 20](https://github.com/SafeAILab/EAGLE/issues/20)). Right is $\max(0, p - q)$, divided by its sum ([Leviathan et al.,
+# 2023](https://arxiv.org/abs/2211.17192), section 2.3).
 #
 # </details>
 #
@@ -590,9 +591,8 @@ check(accept)
 #
 # $$\min(p(x), q(x)) + \max(p(x) - q(x), 0) = p(x) .$$
 #
-# This holds at each place, given the tokens before it, and so for the whole text. If p has a single token, as in the
-# first picture, the text stays exactly the same. For the first token after the prompt above, and a draft in 4 bits,
-# your `accept` gives:
+# This holds at each place, given the tokens before it, and so for the whole text. For the first token after the
+# prompt above, and a draft in 4 bits, your `accept` gives:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for six tokens and all others: q of the draft in 4 bits, p of the model, and what comes out. The draft's bar of a new line is twice as long as the model's. What comes out looks exactly like p."}}
 with torch.no_grad():
@@ -606,16 +606,16 @@ summed = {name: torch.cat([x[shown], 1 - x[shown].sum(0, keepdim=True)])
           for name, x in (("draft, q", q), ("model, p", p), ("comes out", comes_out))}
 plots.bars(summed, [*map(spoken, shown.tolist()), f"{len(p) - 6} others"],
            xlabel="probability", ylabel="")
+plt.setp(plt.gcf().axes, xlim=(0, 0.6))
 plt.show()
 print(f"largest difference between what comes out and p: {(comes_out - p).abs().max():.0e}")
 print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
       f"{torch.minimum(p, q).sum():.2f}")
 
 # %% [markdown]
-# **The draft changes how often a token is kept, and not the distribution of what comes out.** The share that is kept
-# is the **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$. If each drafted token is kept with the same
-# probability α, the first i are all kept with probability $\alpha^i$. With the token drawn at the end, a round
-# writes on average
+# **The draft changes how often a token is kept, and not the distribution.** The share that is kept is the
+# **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$. If each drafted token is kept with the same probability α,
+# the first i are all kept with probability $\alpha^i$. With the token drawn at the end, a round writes on average
 #
 # $$1 + \alpha + \dots + \alpha^k = \frac{1 - \alpha^{k+1}}{1 - \alpha}$$
 #
@@ -762,24 +762,27 @@ for name in drafts:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Means over three held-out prompts: 64 new tokens without the last round, temperature 1, one seed
-# each.
+# **How to read it.** Means over three held-out prompts: 64 new tokens, temperature 1, one seed each. The last round,
+# which may be cut off, is not counted.
 #
 # </div>
 #
-# **The better the draft, the more tokens a pass yields.** But a draft costs time, too. If a call of it costs c
-# passes of the large model, a round costs 1 + kc. In 4 bits, multiplied as float32, c is 1. Two of four blocks and
-# the output layer cost at least ½, a lookup next to nothing.
+# **The better the draft, the more tokens a pass yields.** In 4 bits they exceed the formula, which assumes one α.
+#
+# But a draft costs time, too. If a call of it costs c passes of the large model, a round costs 1 + kc. Our draft in
+# 4 bits is multiplied as float32: c is 1. Two of four blocks and the output layer cost at least ½, a lookup next to
+# nothing. If reading decided, c would be the ratio of bytes read in the first picture.
 
 # %% tags=["hide-input"]
 costs = {"4 bits": ("4 bits, as float32", 1), "first two blocks": ("first two blocks", 0.5),
          "prompt lookup": ("prompt lookup", 0)}
 rows = [(said, name, c) for name, (said, c) in costs.items()]
-print("k = 4                       tokens a round  cost 1 + 4c  gain")
-rows.append(("4 bits, if reading decided", "4 bits", in_four_bits / in_all))
+print("k = 4                          c  tokens a round  cost 1 + 4c  gain")
+read = {way: sum(sum(parts.values()) for _, parts in made) for way, made in answers.items()}
+rows.append(("4 bits, if reading decided", "4 bits", read["4 bits"] / read["32 bits"]))
 for said, name, c in rows:
-    tokens = statistics.mean(per_pass[name, 4])
-    print(f"{said:27} {tokens:14.1f}  {1 + 4 * c:11.1f}  {tokens / (1 + 4 * c):4.1f}")
+    tokens, cost = statistics.mean(per_pass[name, 4]), 1 + 4 * c
+    print(f"{said:27} {c:4.2f}  {tokens:14.1f}  {cost:11.1f}  {tokens / cost:4.1f}")
 
 def looking_up(count, g):
     return speculative_generate(here, Lookup(here.config.n), first, count, 4, g)
@@ -795,9 +798,11 @@ for name, speed in found.items():
     print(f"{name:20} {speed:6.0f} tokens a second")
 
 # %% [markdown]
-# **By this count two drafts cannot pay. Prompt lookup pays without a cache, and gains less with one**, timed on one
-# prompt. If reading decided, the draft in 4 bits would nearly double the speed: computed, not measured. [Measured
-# further](../../site/further.md#lesson-21) times the other two.
+# **By the formula, a draft pays only if c is below α**, since $\alpha + \dots + \alpha^k \le k\alpha$: two drafts
+# cannot, and [lose time](../../site/further.md#lesson-21). **Prompt lookup pays, with a cache less than without**:
+# with one, a round over five positions takes longer than a pass over one. Without one, the timed prompt gains more
+# than 1.4, the mean of three. If reading decided, the draft in 4 bits would make 32 bits 1.7 times as fast: computed,
+# not measured.
 #
 # ## Optional: two weights in a byte
 #
@@ -850,22 +855,30 @@ check(pack_nibbles)
 # %% [markdown]
 # ## What you can do now
 #
-# What each idea changed in the first formula:
+# The first formula again:
 #
 # | factor | idea | here | the text |
 # |---|---|---|---|
-# | bytes of weights | 8 bits, inputs too | ¼ of the matrices' bytes; loss 1.260, was 1.259 | changes |
+# | bytes of weights | 8 bits, inputs too | ¼ of the matrices' bytes; loss 1.260, was 1.259 | may change |
 # | | 4 bits, groups of 32 | 1/7; loss 1.285 | changes |
-# | | outliers kept out of 8 bits | loss almost as before; ¼ of the weights not rounded | changes |
+# | | outliers kept out of 8 bits | loss almost as before; at threshold 6, ¼ not rounded | may change |
 # | bytes of cache | fewer key heads, 8 bits, windows | 69 GB become 2 at 131,072 positions, counted | not measured |
 # | passes per token | a draft in 4 bits | 4.2 tokens a pass; pays only if reading decides | same distribution |
-# | | prompt lookup | 1.4 tokens a pass; pays without a cache | same distribution |
+# | | prompt lookup | 1.4 tokens a pass; gains time on one prompt | same distribution |
+#
+# **A question to think about**
+#
+# <details><summary>The first picture is greedy. Why can no draft change its text?</summary>
+#
+# p has a single token. Any other is refused, and `rest` is p.
+#
+# </details>
 #
 # **Further reading**
 #
 # - **[Leviathan et al., *Fast inference from transformers via speculative decoding*,
 #   2023](https://arxiv.org/abs/2211.17192)**.
 # - [Dettmers et al., *LLM.int8()*, 2022](https://arxiv.org/abs/2208.07339).
-# - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323): rounding column by column.
+# - [Frantar et al., *GPTQ*, 2022](https://arxiv.org/abs/2210.17323).
 #
 # **Next:** [lesson 22, *A model of your own*](../22_your_own/22_your_own.ipynb)

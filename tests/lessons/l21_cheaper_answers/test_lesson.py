@@ -172,6 +172,10 @@ def test_more_scales_are_worth_their_bytes():
         tensor, row_wise, grouped = map(float, row)
         assert grouped < row_wise < tensor
         assert (tensor - row_wise) / (tensor - exact) == pytest.approx(0.75, abs=0.04), "about three quarters"
+    # groups of 32 take half a bit more: each kind is below the line between two points of the other
+    losses = dict(re.findall(r"^(\d) bits: .*one a row (.*)$", text, flags=re.M))
+    (row_4, group_4), (row_3, group_3) = (map(float, losses[bits].split(", one a group of 32 ")) for bits in "43")
+    assert row_4 < (group_3 + group_4) / 2 and group_3 < (row_3 + row_4) / 2, "at equal size neither is clearly better"
 
 
 def test_outliers_cost_the_other_features():
@@ -290,7 +294,7 @@ def test_what_was_cheaper_in_the_stored_run():
     last = speeds("def looking_up")
     plain, cached = last["no cache"], last["with a cache"]
     gain, gain_with_cache = last["lookup, no cache"] / plain, last["lookup, with a cache"] / cached
-    assert cached > 1.5 * plain and gain > 1.2 and 0.9 < gain_with_cache < gain - 0.1, "gains less with one"
+    assert cached > 1.5 * plain and gain > 1.4 and 1 < gain_with_cache < gain - 0.1, "with a cache less than without"
     text = printed(SOURCE, "large = gpt2")
     pocket, large = (float(ratio) for ratio in re.findall(r"write ([\d.]+) times", text))
     assert pocket < 1 and large > 1.2
@@ -298,11 +302,18 @@ def test_what_was_cheaper_in_the_stored_run():
 
 def test_of_the_three_drafts_only_lookup_writes_more_than_it_costs():
     text = printed(SOURCE, "def looking_up")
-    rows = re.findall(r"^(.+?) {2,}([\d.]+) +([\d.]+) +([\d.]+)$", text, flags=re.M)
-    gains = {name: (float(tokens) / float(cost), float(gain)) for name, tokens, cost, gain in rows}
+    rows = re.findall(r"^(.+?) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", text, flags=re.M)
+    assert all(1 + 4 * float(c) == pytest.approx(float(cost), abs=0.07) for _, c, _, cost, _ in rows)
+    gains = {name: (float(tokens) / float(cost), float(gain)) for name, _, tokens, cost, gain in rows}
     assert all(gain == pytest.approx(ratio, abs=0.1) for ratio, gain in gains.values()) and len(gains) == 4
     assert [name for name, (_, gain) in gains.items() if gain > 1] == ["prompt lookup", "4 bits, if reading decided"]
-    assert 1.7 < gains["4 bits, if reading decided"][1] < 2, "nearly double"
+    assert gains["4 bits, if reading decided"][1] == 1.7
+    first = printed(SOURCE, "def made_by")
+    whole, four = (float(re.search(rf"^{bits} bits: .*, ([\d.]+) MB", first, flags=re.M)[1]) for bits in (32, 4))
+    assert float(rows[-1][1]) == pytest.approx(four / whole, abs=0.01), "the bytes of the first picture"
+    rates = [float(rate) for rate in re.findall(r"acceptance rate ([\d.]+)", printed(SOURCE, "def acceptance_rate"))]
+    costs = {name: float(c) for name, c, *_ in rows}
+    assert costs["4 bits, as float32"] > rates[0] and costs["first two blocks"] > rates[1], "c is not below α"
 
 
 def test_integer_products_cost_the_pocket_model_hardly_any_loss():
