@@ -771,7 +771,7 @@ print(f"{'nats a token':24}{f'first {window}':>10}{f'last {window}':>10}")
 for name, losses in ways.items():
     print(f"{name:24}{losses[0]:10.2f}{losses[-1]:10.2f}")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss against position, five lines. In one piece the line begins beside that in windows, climbs steeply over the first 400 positions, and ends highest. With a larger base it stays just above the lowest for about five windows, then climbs about as steeply and ends nearly as high. With position interpolation it begins highest and stays level. By parts it begins close to the lowest, rises a little after the first window and then stays level. In windows it stays level, lowest from end to end."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Loss against position, five lines. In one piece the line begins beside that in windows, climbs steeply over the first 400 positions, and ends highest. With a larger base it stays just above the lowest for about four windows, then climbs about as steeply and ends nearly as high. With position interpolation it begins highest and stays level. By parts it begins close to the lowest, rises a little after the first window and then stays level. In windows it stays level, lowest from end to end."}}
 places = torch.arange(window // 2, factor * window, window)
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="compressed")
 plots.curves({name: (places, losses) for name, losses in ways.items()}, "position",
