@@ -90,8 +90,9 @@ enter("order 0", order_0, {"p": p})
 show("order 0")
 
 # %% [markdown]
-# The last line is the one to beat: the bits by which home makes the compressed training part longer, for each byte of
-# home. The models are scored on one byte in 32, and see the 256 bytes before it.
+# The last line is the one to beat: the bits by which home makes the compressed training part longer, divided by
+# home's bytes. xz looks back on all of home that came before. The models are scored on one byte in 32, and see the
+# 256 bytes before it.
 
 # %%
 table = count_ngrams(text.train, capacity=150_000)
@@ -127,7 +128,7 @@ plt.show()
 #
 # </div>
 #
-# **The table guesses how words go on, and pays for how they begin.**
+# **The table guesses how words go on, and pays for their first letters.**
 
 # %% [markdown]
 # ## After 200 steps, a transformer is far behind the table
@@ -169,8 +170,8 @@ plt.show()
 # </details>
 # <details><summary>Hint 2: find the line that is wrong</summary>
 #
-# With no block the logits are those of the normed embeddings. With one position attention returns its value. Start
-# there, and add one piece at a time.
+# With no block the logits are those of the normed sums of embeddings and positions. With one position attention
+# returns its value. Start there, and add one piece at a time.
 #
 # </details>
 # </div>
@@ -399,8 +400,8 @@ print()
 show("table and cache, 4 to 1", *mixtures)
 
 # %% [markdown]
-# Four to one was a good guess. The transformer, far behind by itself, still saves bits, on the text on which the
-# weights were fitted.
+# Four to one was a good guess. The transformer, far behind by itself, saves a few hundredths more, on the text on
+# which the weights were fitted.
 #
 # ## On which text should the weights be fitted?
 #
@@ -445,9 +446,9 @@ for name, given in (("the training part", right(own, after)),
 check.prediction("seen_text", seen_text)
 
 # %% [markdown]
-# On its own text the table looks so good, and the cache somewhat worse, that EM gives the cache hardly any weight. On
+# On its own text the table looks very good, and the cache somewhat worse, so EM gives the cache hardly any weight. On
 # the second half of home that mixture is worse than the one fitted on the first half. So fit the weights at home, and
-# choose little else there: each choice fits home, too.
+# choose nothing else there: every choice fits home, too.
 #
 # ## Your model
 #
@@ -579,10 +580,10 @@ for name, nats in (("your model", of_yours), ("the table, less your model", save
 # At home xz is ahead of the course's model, by between one and two standard errors. The lead over the table is clear:
 # a difference on the same contexts has a smaller error.
 #
-# But the mixture's weights were fitted at home. The parts held back decide. Here is one run of the command for each
-# of three texts: the manual, novels by Jane Austen (four to learn from, one at home, one held back), and the
-# beginning of Wikipedia (`enwik8`). The two long ones took about a quarter of an hour on one core; ± is one standard
-# error.
+# But the mixture's weights were fitted at home. The parts held back decide. The command was run on three texts: the
+# manual, novels by Jane Austen (four to learn from, one at home, one held back; two settings), and the beginning of
+# Wikipedia (`enwik8`). Each row is one run, the longest of the first three a quarter of an hour on one core; ± is one
+# standard error.
 
 # %%
 titles = {"manual": "Python's manual", "austen": "Austen's novels", "enwik8": "Wikipedia"}
@@ -600,13 +601,13 @@ for name, run in runs.items():
 # **Is one megabyte ahead of xz that has read the same? On the held-back novel clearly, on Wikipedia
 # probably; on the manual we cannot tell.** There its lead is less than two standard errors, and at home xz was ahead.
 #
-# On the manual, where the transformer trained for 350 steps only, the table is as good, and mixing gains the most. On
-# the held-back novel the transformer does nearly all.
+# On the manual the table is as good as the transformer, which is larger than ours above and trained for 350 steps,
+# and mixing gains the most. On the held-back novel the transformer does nearly all.
 #
-# In the last row the mixture's weights depend on the context: a small **gate**, fitted on the home part, reads how
-# sure each model is. It was scored on more contexts than the other rows. On these contexts the same models need 1.61
-# bits with the same weights everywhere, and 1.58 with the gate (one run, of an hour and ten minutes on one core).
-# More training: [Measured further](../../site/further.md#lesson-22).
+# The last row has a longer training, a smaller table and a **gate**: weights of the mixture that depend on the
+# context, fitted on the home part. It was scored on more contexts than the other rows; on these the same models need
+# 1.61 bits with the same weights everywhere (one run, of an hour and ten minutes on one core). More training:
+# [Measured further](../../site/further.md#lesson-22).
 #
 # ## What to remember
 #
