@@ -72,7 +72,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Orange: the word that was hidden. Recorded from two models trained below.
+# **How to read it.** Orange: the word that was hidden. Recorded from two small models, briefly trained below on
+# different tasks. A fair comparison follows.
 #
 # </div>
 #
@@ -155,7 +156,7 @@ def train(task, direction, data, depth, steps, rate, batch=64, watch=lambda *now
     return model.eval(), head.eval(), losses
 
 # %% [markdown]
-# When a model writes, there is nothing to the right yet. So test that, too:
+# A model that writes has nothing to the right yet. So test that, too:
 
 # %%
 tried = {direction: train(next_word, direction, all_ids, depth=1, steps=150, rate=1e-2)
@@ -185,14 +186,14 @@ print(f"token frequencies alone: {by_counts:.2f} nats;"
 # alone. With the causal mask, where there is nothing to copy, it is 1.03.
 #
 # Hiding only the next position is not enough: in a first block, position i + 2 reads token i + 1, and in a second,
-# position i reads it from there. Without a causal mask, the word to predict has to leave the *input*.
+# position i reads it from there. Without a causal mask, the word to predict must usually leave the *input*.
 
 # %% [markdown]
 # ## Hide words in the input, and predict those
 #
 # In **masked language modelling** a model predicts 15 % of all tokens from what is on both sides of them (section 3.1
-# of the paper). Later tasks contain no `[MASK]`, so the model is also asked for words that it sees. If these were
-# always right, copying would be enough, so half are random:
+# of the paper). Later tasks contain no `[MASK]`, so the model is also asked for words that it sees. Half of these are
+# random, or copying would be enough:
 #
 # | of the chosen tokens | the model reads | and has to predict |
 # |---|---|---|
@@ -273,8 +274,8 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** One review as the model reads it. Boxes: the tokens to predict, in parentheses the word that was
-# there. `##` marks a piece inside a word.
+# **How to read it.** One review as the model reads it, picked for its three fates, so over 15 % is chosen.
+# Boxes: the tokens to predict, in parentheses the true word. `##` marks a piece inside a word.
 #
 # </div>
 #
@@ -333,14 +334,14 @@ plots.diagrams.bert_flow()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Shapes are on the arrows. The blocks' output goes to one of three kinds of **head**, here an
-# output layer.
+# **How to read it.** Shapes are on the arrows. The blocks' output goes to one of three kinds of **head**, here one or
+# more output layers.
 #
 # </div>
 #
 # Four details:
 #
-# - x = norm(token + position + **segment**). Without segments, all are 0, *which still adds row 0* of that table.
+# - x = norm(token + position + **segment**). Without segments, all are 0: row 0 of that table *is still added*.
 # - Post-norm blocks, biases in all layers, epsilon 10⁻¹² and the exact GELU, x Φ(x).
 # - The mask (b, t) is True at real tokens and hides padding.
 # - The vector for the whole text is tanh(W h₀ + bias), with h₀ the last vector of [CLS]: the **pooler**. Its training
@@ -413,9 +414,9 @@ check(Bert)
 # %% [markdown]
 # ## Read both ways, more hidden words are found
 #
-# What do the words to the right buy? Two models learn to find hidden words, one both ways and one left only. But a
-# left-only model needs no hidden words, so a third predicts every next token of the intact text. All have two blocks
-# and are tested on the same hidden words.
+# Two models learn to find hidden words, one both ways and one left only. But a left-only model needs no hidden words,
+# so a third predicts every next token of the intact text. All have two blocks and are tested on the same hidden
+# words.
 
 # %% [markdown]
 # <div class="card">
@@ -523,9 +524,9 @@ check.prediction("closed_gap", closed_gap)
 # %% [markdown]
 # ## After pretraining, three labelled reviews teach far more
 #
-# Such training, which needs no labels, is called **pretraining**. For a later task, a linear *classifier* reads the
-# vector of each token. Either the model is *frozen*, or all weights are trained with the classifier, briefly and at a
-# small rate: **fine-tuning** (section A.3 of the paper).
+# Training on hidden or next words needs no labels and is called **pretraining**. For a later task, a linear
+# *classifier* reads the vector of each token. Either the model is *frozen*, or all weights are trained with the
+# classifier, briefly and at a small rate: **fine-tuning** (section A.3 of the paper).
 #
 # The new task: which words of a review judge, such as *good* and *dull*? Three labelled reviews hold at most 4 of the
 # 16 such words. The classifier is trained on the three frozen models, and on random weights.
@@ -597,17 +598,18 @@ print(f"{judges.sum()} words judge; three labelled reviews hold {max(held)}")
 # all judging words fill the same places, so a label for *dull* can reach *boring*. Many flags are wrong, also after
 # fine-tuning ([Measured further](../../site/further.md#lesson-14)).
 #
-# The paper compares the first and the last of these trainings ([Devlin et al.,
-# 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 and 3). For telling whether a sentence is positive,
+# The paper compares hidden words, both ways, with the next word, left only ([Devlin et al.,
+# 2019](https://arxiv.org/abs/1810.04805), table 5, rows 2 to 4). For telling whether a sentence is positive,
 # direction hardly matters. For marking an answer in a text it does: F1, the overlap with the right answer, is 87.9 %
-# both ways and 77.8 % from the left. A layer on top that reads both ways lifts the latter to 84.9 %.
+# both ways and 77.8 % from the left. A third setup, with a layer on top that reads both ways, has 84.9 %.
 
 # %% [markdown]
 # ## Pairs teach one vector for a whole text
 #
 # A *search* needs one vector for each text: documents whose vectors are closest to the question's, by cosine, are
-# **retrieved**. The simplest is the mean over the tokens. After hidden words alone, that mean tells positive reviews
-# from negative ones no better than with random weights ([Measured further](../../site/further.md#lesson-14)).
+# **retrieved**. The simplest such vector is the mean over the tokens. After hidden words alone, that mean tells
+# positive reviews from negative ones no better than with random weights ([Measured
+# further](../../site/further.md#lesson-14)).
 #
 # So train the mean itself, on pairs: for each English numeral ([lesson
 # 10](../10_encoder_decoder/10_encoder_decoder.ipynb)), find the German one. Numerals have a clear right answer, and
@@ -768,17 +770,15 @@ plt.show()
 # **Pairs teach vectors that can be searched, across two languages and down to the order of the words.** BERT finds
 # every numeral, as in three more runs ([Measured further](../../site/further.md#lesson-14)). The mean of words cannot
 # tell twins apart, so it is right in about half of the cases. No training batch holds both twins, but about five of
-# its numerals repeat the words of another.
-#
-# What does such a vector hold of plain English?
+# its numerals differ from another only in order.
 
 # %% [markdown]
 # ## A published model's vector says what a sentence is about
 #
-# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a BERT of 6 blocks with e = 384
-# that learned from 1.17 billion pairs with a contrastive loss. The vector of a sentence is the mean over its tokens,
-# as in Sentence-BERT ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3). If this model's
-# file is missing, your BERT loads the *pocket model*, the one above that read reviews both ways.
+# [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) is a pretrained BERT of 6 blocks
+# with e = 384 that then learned from 1.17 billion pairs with a contrastive loss. The vector of a sentence is the mean
+# over its tokens, as in Sentence-BERT ([Reimers and Gurevych, 2019](https://arxiv.org/abs/1908.10084), section 3). If
+# this model's file is missing, your BERT loads the *pocket model*, the one above that read reviews both ways.
 
 # %%
 pocket_folder = finished_bert.save(pocket, vocabulary, tempfile.mkdtemp())
@@ -847,8 +847,8 @@ check.prediction("closer_pair", closer_pair)
 # </div>
 #
 # **In these pairs, the vector says what a sentence is about, and hardly who does what.** The model recognises the
-# same meaning in different words (pairs 3 to 5). But who gave and who bit hardly changes the vector (pairs 0 and 1),
-# and a *not* changes it about as much as one rewording (pairs 2 and 3).
+# same meaning in different words (pairs 4 and 5). But who gave and who bit hardly changes the vector (pairs 0 and 1),
+# and a *not* changes it about as much as a paraphrase does (pairs 2 and 3).
 #
 # ## What BERT became: hidden words and pairs are still in use
 #
@@ -863,10 +863,11 @@ check.prediction("closer_pair", closer_pair)
 #
 # No other section needs the last two exercises; their points count like all others.
 #
-# The published vocabulary has 30,522 entries, learned much as in lesson [11](../11_tokens/11_tokens.ipynb) ([Schuster
-# and Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/)). Any other word is cut into
-# **WordPieces**: first the longest entry that the word begins with, then the longest that the rest begins with, and so
-# on, never going back. A piece inside a word is marked with `##`. If no piece fits, the *whole word* becomes `[UNK]`.
+# The published vocabulary has 30,522 entries (ours 208), learned much as in lesson [11](../11_tokens/11_tokens.ipynb)
+# ([Schuster and Nakajima, 2012](https://research.google/pubs/japanese-and-korean-voice-search/)). Any other word is
+# cut into **WordPieces**: first the longest entry that the word begins with, then the longest that the rest begins
+# with, and so on, never going back. A piece inside a word is marked with `##`. If no piece fits, the *whole word*
+# becomes `[UNK]`.
 
 # %% [markdown]
 # <div class="card">
@@ -1038,9 +1039,9 @@ print("largest change of a number in a vector,"
 #
 # **What does reading both ways buy, and how is such a model trained and used?**
 #
-# - **A model that reads both ways finds more hidden words** than a left-only one (one run each, 800 steps). It is
-#   trained on these, as it would only copy the next word.
-# - **After pretraining, a classifier needs few labels**, in these reviews whichever way the model reads.
+# - **A model that reads both ways finds more hidden words** than a left-only one (one run each, 800 steps). It learns
+#   from these, because it could simply copy the next word.
+# - **Three labelled reviews teach a pretrained model far more than random weights**, here whichever way it reads.
 # - **Pairs teach a vector for a whole text.** On numerals it holds the order of the words, in each of four runs; in
 #   two pairs of sentences, the published model's hardly does.
 #
