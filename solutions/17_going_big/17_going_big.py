@@ -82,8 +82,8 @@ table.draw_parts("The forward pass climbs, the backward pass comes down")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Measured: what autograd keeps, after each tensor that is saved or freed. The axis is not time. The
-# model computes attention as lesson 5 does, with PyTorch's *math* backend.
+# **How to read it.** Height: what autograd keeps, measured when it saves or frees a tensor, so the axis is not time.
+# The model computes attention as lesson 5 does, with PyTorch's *math* backend.
 #
 # </div>
 #
@@ -92,7 +92,7 @@ table.draw_parts("The forward pass climbs, the backward pass comes down")
 #
 # ## In GPT-2, attention weights need more memory than all state
 #
-# Activations can be counted, here for a step of GPT-2 small on four texts of 1,024 tokens:
+# Activations can be counted, here with GPT-2's sizes, ReLU and no dropout, for four texts of 1,024 tokens:
 #
 # - in each block the attention weights, $h\,t^2$ numbers per text;
 # - in each block about twelve vectors of width e per token: the inputs and outputs of two norms (4), queries, keys and
@@ -124,16 +124,17 @@ bars.draw("Attention weights are the largest part of a step")
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Blue is state, the rest activations, counted with ReLU, in float32. The bar is a sum, not a
-# peak: gradients come while activations are freed.
+# **How to read it.** Blue is state, the rest activations, in float32. Not all is in memory at once: activations
+# are freed as gradients come.
 #
 # </div>
 #
-# **The attention weights are the largest part, and they alone grow with $t^2$.** The same count is right to about one
-# percent for the small step; temporary tensors come on top.
+# **The attention weights are the largest part, and grow with $t^2$.** (GPT-2's GELU keeps its input too: then the
+# vectors are about as large.) The same count is right to about one percent for the small step; temporary tensors come
+# on top.
 #
-# Each trick is now measured in the small model and counted for GPT-2. Seconds are of one run; a second changed some
-# ratios by a fifth, so 0.9 × may be chance.
+# Each trick is now measured in the small model, and most are counted for GPT-2. Seconds are of one run; a second
+# changed some ratios by a fifth, so 0.9 × may be chance.
 
 # %% [markdown]
 # ## The softmax can be added up tile by tile
@@ -565,7 +566,7 @@ bars.add("four parts", gpt2)
 # left, and its vectors are the largest part of the activations. Must they be kept?
 
 # %% [markdown]
-# ## A checkpoint keeps one vector of twelve and runs the block twice
+# ## A checkpoint keeps a block's input and runs the block twice
 #
 # **[Checkpointing](../../site/glossary.md#checkpointing)** keeps only the input of each block. The backward pass
 # computes each block again, uses it, and frees it ([Chen et al., 2016](https://arxiv.org/abs/1604.06174)).
@@ -666,13 +667,13 @@ bars.add("checkpoints", gpt2)
 # <div class="figure-caption">
 #
 # **How to read it.** Measured in the small model; below, with checkpoints, the first text. After the loss each block is
-# computed again, used and freed. GPT-2 is counted at the loss, where it keeps most: 206 MB of log-probabilities, while
-# a block again has about 40.
+# computed again, used and freed. GPT-2 is counted at the loss, its peak: log-probabilities take 206 MB there, a block
+# computed again only about 40.
 #
 # </div>
 #
-# **The vectors are almost gone, and the step takes a third longer:** the forward pass, about a third of a step's
-# operations, runs twice. Nearly all that is left of GPT-2's step is state.
+# **The vectors are almost gone, and the step takes about a third longer.** That fits: the forward pass, about a third
+# of a step's operations, runs twice. Most of what is left for GPT-2 is state.
 
 # %% [markdown]
 # ## Workers can divide the state among them
@@ -693,7 +694,7 @@ plots.diagrams.zero_shares()
 # <div class="figure-caption">
 #
 # **How to read it.** What two workers keep. The width of a box is its bytes per parameter; a dashed box is kept by the
-# other worker. Your step is stage 2.
+# other worker. After its exchange your step is stage 2.
 #
 # </div>
 #
@@ -774,10 +775,10 @@ bars.add("sharded step", gpt2)
 bars.draw("Each trick makes the step smaller")
 
 # %% [markdown]
-# **Each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a single worker
-# ([Measured further](../../site/further.md#lesson-17)). Its time is that of half the texts, without the exchange. The
-# bar has half a gradient. Your worker holds all of it until the exchange; a real stage 2 sends each block's off as it
-# comes.
+# **After the exchange each worker keeps 10 bytes of state per parameter instead of 16**, and the steps are those of a
+# single worker ([Measured further](../../site/further.md#lesson-17)). The time, a little over half, fits half the
+# texts, without waiting. Until the exchange your worker holds the whole gradient; a real stage 2 sends each block's off
+# as it comes.
 
 # %% [markdown]
 # ## What each trick takes away says when to use it
@@ -900,7 +901,7 @@ plt.show()
 #
 # </div>
 #
-# **The parabola is right to about one percent, and the tokens per parameter hardly change.** So a larger budget is
+# **The parabola is right to about one percent, and the tokens per parameter fall slowly.** So a larger budget is
 # best divided about evenly between a larger model and more text. With
 # [Chinchilla's](https://arxiv.org/abs/2203.15556) 20 tokens per parameter, $C = 120\, N^2$, so $N = \sqrt{C/120}$.
 
@@ -956,8 +957,8 @@ check(scaled_scores_early)
 # ## What you can do now
 #
 # **What fills the memory of a training step, and which trick takes away which part of it?** Most of GPT-2's step is
-# activations, above all attention weights; the rest is state. Recomputed tiles take away the attention weights,
-# bfloat16, parts and checkpoints most other activations, and sharding a share of the state.
+# activations, above all attention weights and vectors; the rest is state. Recomputed tiles take away the attention
+# weights, bfloat16, parts and checkpoints most other activations, and sharding a share of the state.
 #
 # **A question to think about**
 #
