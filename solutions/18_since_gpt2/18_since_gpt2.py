@@ -13,15 +13,15 @@
 # **What do you have to change in the code, and how do you notice a mistake?**
 #
 # Two models with the same weights continue *Elizabeth was*, with the same random numbers. One has the rows of two
-# matrices in each block in the wrong order. Which would you reject?
+# matrices in each block in the wrong order. Can you tell which?
 #
 # > … a better at the last time; and though she was now to be in the
 #
 # > … open. She was in the most great good-willed to speak of her
 #
-# The second has the mistake. It raised no error, because reordered rows change no shape. Smaller mistakes leave text
-# as good as the first, so compare the logits with those of a program that you trust. One fault escapes even that, and
-# shows only in long texts.
+# The second has the mistake. It raised no error, because reordered rows change no shape. Smaller mistakes can leave
+# text as good as the first, so compare the logits with those of a program that you trust. One fault escapes even
+# that, and shows only in long texts.
 #
 # Five things change: the norm, the network, the biases, the positions, and how many heads have keys and values of their
 # own.
@@ -101,8 +101,8 @@ print(f"mean weight on the token before: {right_share:.2f}, reordered {wrong_sha
 #
 # ## A Llama is a GPT-2 with five changes
 #
-# Most open models since [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) use its block, with the
-# grouped queries of the larger [Llama 2](https://arxiv.org/abs/2307.09288) models. Most also have an output layer of
+# Many open models since [LLaMA](https://arxiv.org/abs/2302.13971) (Touvron et al., 2023) use its block, with the
+# grouped queries of the larger [Llama 2](https://arxiv.org/abs/2307.09288) models. Many also have an output layer of
 # their own.
 
 # %%
@@ -111,7 +111,8 @@ plots.diagrams.llama_block()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left, the first block of lesson 12; right, a Llama's. Changed boxes are yellow.
+# **How to read it.** Left, the first block of lesson 12; right, a Llama's. Changed layers are yellow; positions are
+# not added to x.
 #
 # </div>
 #
@@ -172,8 +173,8 @@ check(RMSNorm)
 # $$y = \gamma \odot \frac{x}{\sqrt{\frac{1}{e}\sum_i x_i^2 + \varepsilon}} .$$
 #
 # **The network gets a gate**, because gated networks predicted better at the same size ([Shazeer,
-# 2020](https://arxiv.org/abs/2002.05202), who offers no explanation). A **SwiGLU** begins with two layers, and one
-# decides, for each token and component, how much of the other passes:
+# 2020](https://arxiv.org/abs/2002.05202), who offers no explanation). A **SwiGLU** begins with two layers. For each
+# token and component, one sets how much of the other's output passes:
 #
 # $$\mathrm{SwiGLU}(x) = W_{\mathrm{down}}\big(\mathrm{silu}(W_{\mathrm{gate}}\, x) \odot W_{\mathrm{up}}\, x\big),
 # \qquad \mathrm{silu}(a) = a\,\sigma(a) .$$
@@ -452,8 +453,8 @@ check(halves_from_pairs)
 
 # %% [markdown]
 # In the pocket Llama's file the rows are in halves, and the opening's second model used them so. `pairs_from_halves`,
-# the inverse of your function, puts them in pairs. The logits of `transformers` were recorded for the sentence that
-# the first picture begins. The blocks of your model are your own parts:
+# which undoes your function, reorders them into pairs. The recorded logits of `transformers` are for the sentence
+# whose start is in the first picture. The blocks of your model are your own parts:
 
 # %%
 class Block(nn.Module):
@@ -504,9 +505,9 @@ print("there and back, the file's rows:",
       torch.equal(halves_from_pairs(right[name], config.h), in_file[name]))
 
 # %% [markdown]
-# **Your model computes what `transformers` computes.** The next cell loads
-# [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), a published Llama, if its files are found. Below,
-# the pocket Llama wrote.
+# **Your model computes what `transformers` computes.** A cell below loads
+# [SmolLM2-135M](https://huggingface.co/HuggingFaceTB/SmolLM2-135M), a published Llama, where its files are found.
+# Here the pocket Llama wrote.
 
 # %% tags=["hide-input"]
 @torch.no_grad()
@@ -583,17 +584,17 @@ for case in cases:
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** *Logits*: the largest difference from those of `transformers`, for the recorded sentence.
-# *Loss*: nats a token on 16 texts of 64 tokens by the right model. These texts, and the random numbers for *text*,
-# are the same in every row. *Groups tiled*: heads 0 to 3 read groups 0, 1, 0, 1, as the ONNX standard's own reference
-# [once did](https://github.com/onnx/onnx/pull/7274).
+# **How to read it.** *Logits*: the largest difference from `transformers`, for the recorded sentence. *Loss*: nats a
+# token on 16 texts of 64 tokens by the right model, on average the best on them. These texts, and the random numbers
+# for *text*, are the same in every row. *Groups tiled*: heads 0 to 3 read groups 0, 1, 0, 1, as
+# [reported](https://github.com/onnx/onnx/pull/7274) of the ONNX standard's reference.
 #
 # </div>
 #
 # **The logits show all six.** The wrong ε moves them by 0.02, so compare in 32 bits.
 #
-# **The text shows only gross mistakes.** In this draw even the right model writes odd English. A wrong ε changes no
-# word, and the next two read about as well. Only the last three, with losses more than half a nat higher, read worse.
+# **In this draw the text shows only gross mistakes.** Even the right model writes odd English. A wrong ε changes no
+# word, and the next two seem about as good. Only the last three, with losses more than half a nat higher, seem worse.
 #
 # **The loss needs a comparison.** 3.70 looks fine until you know that 3.62 was possible.
 
@@ -706,7 +707,7 @@ check.prediction("all_pairs", all_pairs)
 # The climb is nearly gone. To divide all frequencies is **position interpolation** ([Chen et al.,
 # 2023](https://arxiv.org/abs/2306.15595)). Its price is paid from the first window on.
 #
-# Two other ways slow the fast pairs, which have met the whole circle, less than the others ([Peng et al.,
+# The fast pairs have met the whole circle. Two other ways slow them less than the rest ([Peng et al.,
 # 2023](https://arxiv.org/abs/2309.00071), sections 3.1 and 3.2).
 #
 # **A larger base**, $\theta \cdot \text{factor}^{d/(d-2)}$, leaves the fastest frequency as it is and divides the
@@ -788,15 +789,15 @@ plt.show()
 # </div>
 #
 # **Angles beyond the trained range cause most of the climb.** As trained, the loss climbs by 1.35 nats more than the
-# control's. Without such angles it climbs by 0.10 (position interpolation) or 0.22 (by parts) more, though there are as
-# many keys.
+# control's. Without such angles it climbs by 0.10 (position interpolation, from a higher start) or 0.22 (by parts,
+# the better evidence) more, with as many keys.
 #
 # **A larger base delays the climb.** It costs least in the first window and stays close to the control for four, but
 # ends at 5.02. In one piece, by parts ends lowest.
 #
-# **But the longer window gains nothing.** In the first half of every later window, a model that reads in one piece also
-# sees tokens that the writer saw, and the control does not. Yet each does worse than the control in every later window.
-# Held-out chapters show no gain either ([Measured further](../../site/further.md#lesson-18)).
+# **But the longer window gains nothing.** These texts leave little to gain: their writer saw at most 128 tokens. In
+# every later window the control at first lacks some of these. Yet each other way does worse there. Held-out chapters
+# show no gain either ([Measured further](../../site/further.md#lesson-18)).
 #
 # ## Optional: experts store more for the same work
 #
@@ -818,9 +819,9 @@ plots.diagrams.experts_flow()
 #
 # </div>
 #
-# An expert without tokens learns nothing. In a small training, some experts were hardly used with each of eight seeds.
-# With a **load-balancing loss** ([Switch Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021, section
-# 2.2) of weight 1 none was, but at weight 0.01 some were ([Measured further](../../site/further.md#lesson-18)):
+# An expert without tokens learns nothing. In a small training, some experts were hardly used with each of eight
+# seeds. A **load-balancing loss** ([Switch Transformers](https://arxiv.org/abs/2101.03961), Fedus et al., 2021,
+# section 2.2) prevented that at weight 1, but not at 0.01 ([Measured further](../../site/further.md#lesson-18)):
 #
 # $$\mathrm{balance} = N \sum_{i=1}^{N} f_i P_i .$$
 #
@@ -908,8 +909,9 @@ check.prediction("router_of_one", router_of_one)
 #
 # ## What you can do now
 #
-# **What do you have to change in a GPT-2 to load a Llama, and how do you notice a mistake?** The norm, the network,
-# the biases, the positions, whose keys and values a head reads, and in most Llamas the output layer.
+# **What do you have to change in a GPT-2 to load a Llama, and how do you notice a mistake?** Five things: the norm,
+# the network, the biases, the positions, and whose keys and values a head reads; in many Llamas also the output
+# layer.
 #
 # - **Compare logits with those of a program that you trust, in 32 bits.** Your logits differed from those of
 #   `transformers` by less than 0.0001; each of six mistakes moved them farther.
