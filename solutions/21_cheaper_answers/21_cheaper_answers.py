@@ -206,7 +206,7 @@ check(quantize)
 # %% [markdown]
 # ## A scale for each row removes most of the added loss
 #
-# Scales are bytes, too: one of 16 bits for each group of 32 adds half a bit to each weight.
+# Scales are bytes, too: one of 16 bits for a group of 32 adds half a bit a weight.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per byte against thousands of bytes, one line for each kind of scale: one a matrix, one a row, one for each group of 32. All end at the dotted line of the unrounded model. At the left the line of one scale a matrix is far above the two others, which cross."}}
 scalings = {"one scale a matrix": "tensor", "one a row": None, "one a group of 32": 32}
@@ -437,16 +437,17 @@ print(f"kept out of 8 bits: {kept / of:.0%} of the weights")
 #
 # </div>
 #
-# **The added loss comes from rounding the activations, and the split removes nearly all of it.** At this threshold a
-# quarter of the weights stays in float32, at 10 [far fewer](../../site/further.md#lesson-21).
+# **The added loss comes from rounding the activations, and the split removes nearly all of it.** A quarter of the
+# weights stays in float32, at threshold 10 [far fewer](../../site/further.md#lesson-21); the two features alone were
+# not tried.
 #
 # ## The cache of one long text can outgrow the weights
 #
 # The first picture's cache stayed in 32 bits: beside weights in 4 bits it is a quarter of what is read, and it grows
 # with the text. A layer keeps a key and a value of width d for each position and each of its **key heads**. [Grouped
 # queries](../18_since_gpt2/18_since_gpt2.ipynb) have fewer of these, and a
-# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. Both need a model that was
-# trained with them; rounding does not.
+# [window](../16_sparse_attention/16_sparse_attention.ipynb) keeps only the last positions. Both need a model trained
+# with them; rounding does not.
 
 # %% [markdown]
 # <div class="card">
@@ -513,9 +514,9 @@ plt.show()
 #
 # ## A checked draft leaves the distribution as it is
 #
-# A pass over five positions reads the weights once, like a pass over one, but it can read only tokens that are
-# already written. So a cheap **draft model** guesses k tokens, and the large model checks them in one pass. This is
-# a **round**:
+# A pass over five positions computes more than a pass over one, but reads the weights only once. But it reads only
+# tokens already written. So a cheap **draft model** guesses k tokens, and the large model checks them in one pass.
+# This is a **round**:
 
 # %%
 plots.diagrams.speculative_round()
@@ -523,8 +524,8 @@ plots.diagrams.speculative_round()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** k = 4. The pass's output at each place judges the next drafted token. The third is refused, a
-# *new* one is drawn, and all after it is thrown away: three tokens for one pass.
+# **How to read it.** k = 4. At each place, the pass's output judges the token after it. The third is refused, a *new*
+# one is drawn, and all after it is thrown away: three tokens for one pass.
 #
 # </div>
 #
@@ -591,8 +592,8 @@ check(accept)
 #
 # $$\min(p(x), q(x)) + \max(p(x) - q(x), 0) = p(x) .$$
 #
-# This holds at each place, given the tokens before it, and so for the whole text. For the first token after the
-# prompt above, and a draft in 4 bits, your `accept` gives:
+# This holds at each place, given the tokens before, and so for the whole text. For the first token after the prompt
+# above, and a draft in 4 bits, your `accept` gives (computed, not drawn):
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels of bars for six tokens and all others: q of the draft in 4 bits, p of the model, and what comes out. The draft's bar of a new line is twice as long as the model's. What comes out looks exactly like p."}}
 with torch.no_grad():
@@ -613,8 +614,8 @@ print(f"kept: {(q * keep).sum():.2f} of all proposals; the sum of min(p, q): "
       f"{torch.minimum(p, q).sum():.2f}")
 
 # %% [markdown]
-# **The draft changes how often a token is kept, and not the distribution.** The share that is kept is the
-# **acceptance rate** $\alpha = \sum_x \min(p(x), q(x))$. If each drafted token is kept with the same probability α,
+# **The draft changes how often a token is kept, and not the distribution.** The share that is kept is the **acceptance
+# rate** $\alpha = \sum_x \min(p(x), q(x))$. If each drafted token is kept independently with the same probability α,
 # the first i are all kept with probability $\alpha^i$. With the token drawn at the end, a round writes on average
 #
 # $$1 + \alpha + \dots + \alpha^k = \frac{1 - \alpha^{k+1}}{1 - \alpha}$$
@@ -717,8 +718,8 @@ check.prediction("same_seed", same_seed)
 # %% [markdown]
 # ## A draft pays if a round writes more than it costs
 #
-# We try three drafts: the model itself in 4 bits; its first two blocks of four; and **prompt lookup**, which finds
-# the latest earlier occurrence of the text's last tokens and copies what followed.
+# We try three drafts: the model itself in 4 bits; its first two blocks of four; and **prompt lookup**, which copies
+# what followed the latest earlier occurrence of the text's last tokens (q = 1: kept with probability p).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Tokens per pass of the large model against k, the number of drafted tokens, 1, 2, 4 and 8. The model in 4 bits is highest and rises throughout, close to its formula. Its first two blocks and prompt lookup stay between 1 and 2; the formula of the blocks runs along their line."}}
 @torch.no_grad()
@@ -763,15 +764,16 @@ for name in drafts:
 # <div class="figure-caption">
 #
 # **How to read it.** Means over three held-out prompts: 64 new tokens, temperature 1, one seed each. The last round,
-# which may be cut off, is not counted.
+# possibly cut off, is not counted.
 #
 # </div>
 #
-# **The better the draft, the more tokens a pass yields.** In 4 bits they exceed the formula, which assumes one α.
+# **The better the draft, the more tokens a pass yields.** In 4 bits they are close to the formula, which assumes one
+# α.
 #
-# But a draft costs time, too. If a call of it costs c passes of the large model, a round costs 1 + kc. Our draft in
-# 4 bits is multiplied as float32: c is 1. Two of four blocks and the output layer cost at least ½, a lookup next to
-# nothing. If reading decided, c would be the ratio of bytes read in the first picture.
+# But a draft costs time, too. If a call costs c passes of the large model, a round costs 1 + kc. Our draft in 4
+# bits is multiplied as float32: c is 1. With two of four blocks and the output layer it is at least ½, with a lookup
+# almost 0. If reading decided, in 4 bits c would be its MB over those of 32 bits (first picture).
 
 # %% tags=["hide-input"]
 costs = {"4 bits": ("4 bits, as float32", 1), "first two blocks": ("first two blocks", 0.5),
@@ -798,16 +800,15 @@ for name, speed in found.items():
     print(f"{name:20} {speed:6.0f} tokens a second")
 
 # %% [markdown]
-# **By the formula, a draft pays only if c is below α**, since $\alpha + \dots + \alpha^k \le k\alpha$: two drafts
-# cannot, and [lose time](../../site/further.md#lesson-21). **Prompt lookup pays, with a cache less than without**:
-# with one, a round over five positions takes longer than a pass over one. Without one, the timed prompt gains more
-# than 1.4, the mean of three. If reading decided, the draft in 4 bits would make 32 bits 1.7 times as fast: computed,
-# not measured.
+# **By the formula, a draft pays only if c is below α**, since $\alpha + \dots + \alpha^k \le k\alpha$: 4 bits and two
+# blocks [lose time](../../site/further.md#lesson-21). **On the one prompt timed, prompt lookup pays, with a cache less
+# than without**, perhaps because a pass over five computes more. Without one, it gains more than 1.4, the mean of
+# three. If reading decided, the draft in 4 bits would make the model 1.7 times as fast: computed, not measured.
 #
 # ## Optional: two weights in a byte
 #
-# Our sizes assume packing: in a byte of its own, a 4-bit integer saves nothing over 8 bits. So two share a byte,
-# each in a half, a **nibble**.
+# Our sizes assume packing: alone in a byte, a 4-bit integer takes as much as an 8-bit one. So two share a byte, each
+# in a half, a **nibble**.
 
 # %% [markdown]
 # <div class="card">
@@ -845,10 +846,10 @@ def pack_nibbles(integers):
 check(pack_nibbles)
 
 # %% [markdown]
-# <details><summary>The same bug in public: read this once your check is green</summary>
+# <details><summary>A similar bug in public: read this once your check is green</summary>
 #
-# Keras shifted nibbles as int8, which has no room for 15 · 16: on a TPU the weights came out corrupted ([pull request
-# 22338](https://github.com/keras-team/keras/pull/22338)).
+# Keras shifted nibbles as int8, where 15 · 16 overflows. Weights came out corrupted on a TPU only; the cause is a
+# hypothesis ([pull request 22338](https://github.com/keras-team/keras/pull/22338)).
 #
 # </details>
 
