@@ -582,8 +582,8 @@ for name, nats in (("your model", of_yours), ("the table, less your model", save
 #
 # But the mixture's weights were fitted at home. The parts held back decide. The command was run on three texts: the
 # manual, novels by Jane Austen (four to learn from, one at home, one held back; two settings), and the beginning of
-# Wikipedia (`enwik8`). Each row is one run, the longest of the first three a quarter of an hour on one core; ± is one
-# standard error.
+# Wikipedia (`enwik8`). Each row is one run; those of 5,000 steps took about a quarter of an hour on one core. ± is
+# one standard error.
 
 # %%
 titles = {"manual": "Python's manual", "austen": "Austen's novels", "enwik8": "Wikipedia"}
@@ -604,10 +604,11 @@ for name, run in runs.items():
 # On the manual the table is as good as the transformer, which is larger than ours above and trained for 350 steps,
 # and mixing gains the most. On the held-back novel the transformer does nearly all.
 #
-# The last row has a longer training, a smaller table and a **gate**: weights of the mixture that depend on the
-# context, fitted on the home part. It was scored on more contexts than the other rows; on these the same models need
-# 1.61 bits with the same weights everywhere (one run, of an hour and ten minutes on one core). More training:
-# [Measured further](../../site/further.md#lesson-22).
+# The last row has one block more, rotary positions, short convolutions, a window of 256 bytes, a longer training, a
+# smaller table, and a **gate**: weights of the mixture that depend on the context, fitted on the home part. It was
+# scored on more contexts than the other rows; on these the same models need 1.61 bits with the same weights
+# everywhere (one run, of an hour and ten minutes on one core). More training: [Measured
+# further](../../site/further.md#lesson-22).
 #
 # ## What to remember
 #
