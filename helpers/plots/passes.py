@@ -11,10 +11,10 @@ from .style import COLOURS, WIDTH
 Pass = tuple[Sequence[str], Mapping[str, float]]  # the tokens that it writes, and what it reads for them
 
 
-def passes(answers: Mapping[str, Sequence[Pass]], xlabel: str = "read by the pass (MB)") -> None:
+def passes(answers: Mapping[str, Sequence[Pass]]) -> None:
     """A panel for each answer: its tokens from top to bottom, and one bar for each pass, as long as what it reads.
 
-    A bracket joins the tokens that one pass wrote. All bars are equally high: their ink is what the answer reads.
+    A dark line joins the tokens that one pass wrote. All bars are equally high: their ink is what the answer reads.
 
     answers  {title: passes}. A pass is its tokens, as they are to be drawn, and {name of a part: how much is read};
              every pass has the same parts, and all answers have equally many tokens.
@@ -34,7 +34,7 @@ def passes(answers: Mapping[str, Sequence[Pass]], xlabel: str = "read by the pas
             ends = len(words) - 0.4, len(words) + len(tokens) - 0.6
             ax.plot([0, 0], ends, color="#444444", linewidth=3, linestyle="-", solid_capstyle="butt", clip_on=False)
             words += tokens
-        ax.set(title=title, xlabel=xlabel, ylim=(len(words) - 0.4, -0.6))
+        ax.set(title=title, xlabel="read by the pass (MB)", ylim=(len(words) - 0.4, -0.6))
         ax.set_yticks(range(len(words)), labels=words, family="DejaVu Sans Mono", fontsize=8.5, parse_math=False)
         ax.tick_params(axis="y", length=0)
         ax.grid(False, axis="y")

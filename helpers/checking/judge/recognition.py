@@ -104,7 +104,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
     as possible shall explain as much as possible: first come mistakes all of whose aspects show, then those that
     explain most. Two that explain the same are both named. Where something speaks against a mistake whose numbers show,
     an aspect or one case of it, they are no more than similar, if they are no gradients and enough of them are wrong.
-    Gradients are no more than that either where the values are others than the mistake's.
+    A mistake of which only gradients show, while the values are not its own, is no more than similar either.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(values_of(exercise))
