@@ -14,7 +14,7 @@ Pass = tuple[Sequence[str], Mapping[str, float]]  # the tokens that it writes, a
 def passes(answers: Mapping[str, Sequence[Pass]]) -> None:
     """A panel for each answer: its tokens from top to bottom, and one bar for each pass, as long as what it reads.
 
-    A dark line joins the tokens that one pass wrote. All bars are equally high: their ink is what the answer reads.
+    A grey line joins the tokens that one pass wrote. All bars are equally high: their ink is what the answer reads.
 
     answers  {title: passes}. A pass is its tokens, as they are to be drawn, and {name of a part: how much is read};
              every pass has the same parts, and all answers have equally many tokens.

@@ -57,7 +57,7 @@ check = start("21_cheaper_answers")
 # the cache, the keys and values of the text so far. The pocket GPT-2 of lesson 12 continues a module of Python's
 # standard library in three ways:
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Three columns of 16 tokens, with a bar for each pass. In 32 bits there are 16 bars, each of nearly 9 MB of weights and 1 MB of cache, and the text is f, quote, func, name, is deprecated. In 4 bits there are 16 bars of less than 4 MB, of which 1 MB is cache; after the name the text is another. In 32 bits with a draft the text is the first one, and there are 6 bars, as long as the first ones; dark lines at their left join 5, 5 and 3 tokens."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Three columns of 16 tokens, with a bar for each pass. In 32 bits there are 16 bars, each of nearly 9 MB of weights and 1 MB of cache, and the text is f, quote, func, name, is deprecated. In 4 bits there are 16 bars of less than 4 MB, of which 1 MB is cache; after the name the text is another. In 32 bits with a draft the text is the first one, and there are 6 bars, as long as the first ones; grey lines at their left join 5, 5 and 3 tokens."}}
 files = gpt2_files("pocket_python")
 tokenizer = Tokenizer.from_folder(files.folder)
 pocket = gpt2.load(files.folder, device())
@@ -116,7 +116,7 @@ for name, made in answers.items():
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Each bar is a pass; the dark line at its left spans the tokens that it writes. The ink is what
+# **How to read it.** Each bar is a pass; the grey line at its left spans the tokens that it writes. The ink is what
 # the answer reads: counted, not measured. Each token is the most probable one, ⏎ a new line. The draft copies four
 # tokens from the text.
 #
