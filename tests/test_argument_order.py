@@ -49,7 +49,7 @@ def test_another_order_is_told_and_no_mistake_is_named(lesson, exercise, given, 
     assert first.says.startswith(
         f"Your {what} takes its arguments in another order than the stub: ({own}) instead of ({given})."
     )
-    assert verdict.mistakes == () and verdict.points < verdict.out_of
+    assert verdict.slugs == () and verdict.points < verdict.out_of
     assert {line.says for line in others} <= {MAY_BE_THE_SAME, SAME_CAUSE}
 
 

@@ -172,8 +172,8 @@ def test_a_key_from_another_machine_is_fresh_and_judges_the_same(source, monkeyp
             wrong.append((variant.exercise, variant.name, "loses points"))
         if isinstance(variant, (Mistake, Alias)):
             name = variant.of if isinstance(variant, Alias) else variant.name
-            if verdict.mistakes != (name,):
-                wrong.append((variant.exercise, variant.name, verdict.mistakes))
+            if verdict.slugs != (name,):
+                wrong.append((variant.exercise, variant.name, verdict.slugs))
     assert wrong == []
 
 

@@ -26,6 +26,7 @@ from stand_in import ISOLATION
 from helpers.authoring import demo_class
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.authoring.build.mistakes import Mistake
+from helpers.checking.judge.keys import NamedMistake
 from helpers.checking.judge.verdicts import RIGHT, WRONG, AspectVerdict, Verdict
 from helpers.checking.read.syntax import cell_of
 from helpers.checking.show.panel import without_style
@@ -161,7 +162,7 @@ def test_an_installed_copy_has_the_templates_and_the_players():
 def test_a_record_gives_the_panel_that_its_verdict_gives():
     pair = torch.tensor([[1, float("nan")]]).double(), torch.tensor([[float("inf"), -2 / 3]]).double()
     aspects = AspectVerdict("values", 0, 2, False, "Look.", pair=pair), AspectVerdict("sides", 0, 1, False, waits=True)
-    known = {"mistakes": ("softmaxed",), "titles": ("`softmax` twice",), "words": ("Once is enough.",)}
+    known = {"mistakes": (NamedMistake("softmaxed", "`softmax` twice", "Once is enough."),)}
     printed = {"printed": "one\n<b>two", "lines_printed": 40, "note": "A note."}
     verdict = Verdict("raw_weights", WRONG, 0, 3, aspects, says="Words.", **known, **printed)
     kept = json.loads(json.dumps(record(JudgedExercise(verdict))))
@@ -467,8 +468,8 @@ def same_code(students):
 
 
 def test_each_mistake_of_an_exercise_is_shown_with_its_own_words():
-    names = {"mistakes": ("first", "second"), "titles": ("One", "Two"), "words": ("Words of one.", "Words of two.")}
-    two = record(JudgedExercise(Verdict("raw_weights", WRONG, 1, 3, **names)))
+    named = NamedMistake("first", "One", "Words of one."), NamedMistake("second", "Two", "Words of two.")
+    two = record(JudgedExercise(Verdict("raw_weights", WRONG, 1, 3, mistakes=named)))
     groups = summary_of("raw_weights", LESSON, [answered("ada", mistakes=two["mistakes"])]).mistakes
     assert [(group.title, group.says) for group in groups] == [("One", "Words of one."), ("Two", "Words of two.")]
 

@@ -195,7 +195,7 @@ def test_of_wrong_values_the_gradient_is_no_matter_of_its_own():
 
 def test_gradients_alone_name_no_mistake_whose_values_are_others():
     lines = judged(PRODUCT, product, lambda x, w: 3 * (x @ w) + 1, threefold=lambda x, w: 3 * (x @ w))
-    assert lines.mistakes == () and lines.aspects[1].says == (
+    assert lines.slugs == () and lines.aspects[1].says == (
         "These gradients are those of a known mistake: title of threefold. Your results are not, so you make another"
         " one as well, or something else gives the same gradients."
     )
@@ -373,7 +373,7 @@ def test_the_panel_of_a_shortcut_ticks_nothing():
 
 
 def test_numbers_that_cannot_be_there_by_chance_name_a_mistake():
-    assert judged(PRODUCT, product, lambda x, w: -(x @ w), sign=lambda x, w: -x @ w).mistakes == ("sign",)
+    assert judged(PRODUCT, product, lambda x, w: -(x @ w), sign=lambda x, w: -x @ w).slugs == ("sign",)
 
 
 def test_errors_are_compared_in_all_their_words():
@@ -385,16 +385,14 @@ def test_errors_are_compared_in_all_their_words():
 
     long = "Your function is asked for three more tokens and what it returns is then not "
     asked = exercise(Aspect("values", 1, lambda answer, draw: refusing(long)(answer, draw) if answer() else ROWS))
-    assert judged(asked, lambda: "", lambda: "long enough.", other=lambda: "a tensor of ids.").mistakes == ()
-    assert judged(asked, lambda: "", lambda: "a tensor of ids.", other=lambda: "a tensor of ids.").mistakes == (
-        "other",
-    )
+    assert judged(asked, lambda: "", lambda: "long enough.", other=lambda: "a tensor of ids.").slugs == ()
+    assert judged(asked, lambda: "", lambda: "a tensor of ids.", other=lambda: "a tensor of ids.").slugs == ("other",)
 
 
 def test_nothing_returned_names_no_mistake_that_once_returned_nothing():
     asked = exercise(Aspect("one", 1, lambda answer, draw: answer(1)), Aspect("two", 1, lambda answer, draw: answer(2)))
     verdict = judged(asked, lambda n: ROWS * n, lambda n: None, forgot=lambda n: None if n == 2 else ROWS + 1)
-    assert verdict.mistakes == ()
+    assert verdict.slugs == ()
 
 
 def test_no_change_in_place_is_named_where_the_input_was_left_alone():
@@ -402,8 +400,8 @@ def test_no_change_in_place_is_named_where_the_input_was_left_alone():
         x *= 2
         return x @ w
 
-    assert judged(PRODUCT, product, in_place, in_place=in_place).mistakes == ("in_place",)
-    assert judged(PRODUCT, product, lambda x, w: 2 * x @ w, in_place=in_place).mistakes == ()
+    assert judged(PRODUCT, product, in_place, in_place=in_place).slugs == ("in_place",)
+    assert judged(PRODUCT, product, lambda x, w: 2 * x @ w, in_place=in_place).slugs == ()
 
 
 def test_what_a_mistake_would_lose_and_the_answer_holds_speaks_against_it():
@@ -414,7 +412,7 @@ def test_what_a_mistake_would_lose_and_the_answer_holds_speaks_against_it():
     root = lambda x, w: x @ w / x.shape[-1] ** 0.5  # noqa: E731
     cut = lambda x, w: x @ w / int(x.shape[-1] ** 0.5)  # noqa: E731
     verdict = judged(asked, root, cut, not_scaled=product)
-    assert verdict.mistakes == () and verdict.points == 1
+    assert verdict.slugs == () and verdict.points == 1
     assert "Your numbers are the right ones times √3" in as_text(verdict)
 
 
@@ -439,9 +437,9 @@ def test_a_mistake_without_numbers_is_named_only_where_the_other_values_are_righ
         return (x @ w).detach()
 
     asked = exercise(values(1, pair), gradient(1, pair))
-    assert judged(asked, product, lambda x, w: (x @ w).detach().clone(), detached=cut).mistakes == ("detached",)
+    assert judged(asked, product, lambda x, w: (x @ w).detach().clone(), detached=cut).slugs == ("detached",)
     wrong = judged(asked, product, lambda x, w: (x @ w).exp().detach(), detached=cut)
-    assert wrong.mistakes == () and "No gradient flows" in wrong.aspects[1].says
+    assert wrong.slugs == () and "No gradient flows" in wrong.aspects[1].says
 
 
 def test_what_an_answer_leaves_alone_pays_only_beside_a_right_result_whether_its_mistake_has_a_name_or_not():
@@ -467,7 +465,7 @@ def test_two_mistakes_with_the_same_numbers_are_both_named():
     same, sine, tanh, cosine = torch.clone, torch.sin, torch.tanh, torch.cos
     mistakes = {"first": with_states([sine, tanh, same]), "second": with_states([sine, same, tanh])}
     verdict = judged(asked, product, with_states([sine, cosine, cosine]), **mistakes)
-    assert verdict.titles == ("title of first, or title of second",)
+    assert [m.title for m in verdict.mistakes] == ["title of first, or title of second"]
     assert "Either title of first: This is first. Or title of second" in verdict.aspects[0].says
 
 

@@ -150,7 +150,7 @@ def test_two_mistakes_at_once_are_both_told():
         return scores.exp() / scores.exp().sum(-2, keepdim=True)
 
     result = verdict(two, "row_softmax")
-    assert result.mistakes == ("columns",)
+    assert result.slugs == ("columns",)
     assert "Your code changes its input in place" in as_text(result)
 
 
@@ -160,7 +160,7 @@ def test_a_mistake_beside_an_unknown_one_is_still_named():
         return right(x) + torch.zeros(right(x).shape)
 
     result = verdict(cosine_on_the_cpu)
-    assert result.mistakes == ("cosine",)
+    assert result.slugs == ("cosine",)
     assert "device=x.device" in as_text(result)
 
 

@@ -12,6 +12,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade
 
 from helpers.checking.judge.compare import outcome_digest
+from helpers.checking.judge.keys import NamedMistake
 from helpers.checking.judge.predictions import MADE, Predicted, predicted
 from helpers.checking.judge.verdicts import AspectVerdict, Verdict
 from helpers.checking.run.answers import Answer
@@ -40,10 +41,7 @@ def record(judged: JudgedExercise, on_shipped_key: Answer | None = None) -> dict
     verdict, answer, scan = judged.verdict, judged.answer, judged.scan
     return {
         **{name: getattr(verdict, name) for name in AS_IT_IS},
-        "mistakes": [
-            {"slug": slug, "title": title, "says": says}
-            for slug, title, says in zip(verdict.mistakes, verdict.titles, verdict.words, strict=True)
-        ],
+        "mistakes": [asdict(mistake) for mistake in verdict.mistakes],
         "aspects": [
             {**vars(aspect), "pair": aspect.pair and [matrix.tolist() for matrix in aspect.pair]}
             for aspect in verdict.aspects
@@ -61,8 +59,8 @@ def record(judged: JudgedExercise, on_shipped_key: Answer | None = None) -> dict
 def verdict_of(record: Mapping) -> Verdict:
     """The verdict that is recorded."""
     aspects = tuple(AspectVerdict(**{**aspect, "pair": _as_tensors(aspect["pair"])}) for aspect in record["aspects"])
-    titles = tuple(mistake["title"] for mistake in record["mistakes"])
-    return Verdict(**{name: record[name] for name in AS_IT_IS}, aspects=aspects, titles=titles)
+    mistakes = tuple(NamedMistake(**mistake) for mistake in record["mistakes"])
+    return Verdict(**{name: record[name] for name in AS_IT_IS}, aspects=aspects, mistakes=mistakes)
 
 
 def _as_tensors(pair: list[list[list[float]]] | None) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -144,6 +142,6 @@ def digest_of_wrong(answer: Answer, verdict: Verdict) -> str:
         if aspect in right:
             result = "right"
         else:
-            result = " ".join(verdict.mistakes) if verdict.explained else outcome_digest(outcome)
+            result = " ".join(verdict.slugs) if verdict.explained else outcome_digest(outcome)
         digest.update(f"{aspect}|{result}|".encode())
     return digest.hexdigest()[:16]

@@ -168,8 +168,8 @@ def _misjudgement(variant: Variant | StudentMistake, verdict: Verdict, exercise:
     name = variant.of if isinstance(variant, Alias) else variant.name
     if exercise.fixes_bug and name == UNCHANGED and verdict.points:
         return f"is the bug itself, and earns {number(verdict.points)}"
-    if verdict.mistakes != (name,):
-        return f"is called {', '.join(verdict.mistakes) or 'nothing'}"
+    if verdict.slugs != (name,):
+        return f"is called {', '.join(verdict.slugs) or 'nothing'}"
     mistake = next(m for m in key.mistakes if m.slug == name)
     lost = {a.name for a in verdict.aspects if a.points < a.out_of}
     waiting = {a.name for a in exercise.aspects if a.side or exercise.fixes_bug}

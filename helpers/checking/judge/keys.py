@@ -26,13 +26,24 @@ class BadKey(Exception):
 
 
 @dataclass(frozen=True)
-class KnownMistake:
-    """A mistake that the key knows: its name, its title, what to tell the student, and what it returned."""
+class NamedMistake:
+    """A mistake in words: its name in the lesson's mistakes.toml, its title, and what to tell the student."""
 
     slug: str
     title: str
     says: str
+
+
+@dataclass(frozen=True)
+class KnownMistake(NamedMistake):
+    """A mistake that the key knows, with what it returned."""
+
     outcomes: Outcomes
+
+    @property
+    def named(self) -> NamedMistake:
+        """Without what it returned."""
+        return NamedMistake(self.slug, self.title, self.says)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from helpers.checking.judge.compare import close
-from helpers.checking.judge.keys import ExerciseKey
+from helpers.checking.judge.keys import ExerciseKey, NamedMistake
 from helpers.checking.judge.messages import messages
 from helpers.checking.judge.recognition import Comparison, Explained, recognise, was_computed
 from helpers.checking.read.cell_scan import CellScan
@@ -62,21 +62,22 @@ class Verdict:
     points: float
     out_of: float
     aspects: tuple[AspectVerdict, ...] = ()
-    mistakes: tuple[str, ...] = ()
-    """The slugs of the known mistakes that were recognised, the weightiest first."""
-    titles: tuple[str, ...] = ()
-    """Their titles."""
+    mistakes: tuple[NamedMistake, ...] = ()
+    """The known mistakes that were recognised, the weightiest first."""
     says: str = ""
     printed: str = field(default="", compare=False)
     lines_printed: int = field(default=0, compare=False)
-    words: tuple[str, ...] = ()
-    """What each of them says."""
     explained: bool = False
-    """They explain all that is wrong."""
+    """The mistakes explain all that is wrong."""
     note: str = ""
     """What has to be known of the verdict itself, whatever its state."""
     score: float | None = None
     """Of an open task, the number that answers are ranked by."""
+
+    @property
+    def slugs(self) -> tuple[str, ...]:
+        """The names of the mistakes."""
+        return tuple(mistake.slug for mistake in self.mistakes)
 
 
 def not_started(exercise: Exercise, says: str = "") -> Verdict:
@@ -137,16 +138,13 @@ def _laid_out(comparison: Comparison, recognised: Explained, said: Mapping[str, 
         later = AS_ABOVE if any(line.waits for line in lines) else HAD_BEFORE if exercise.fixes_bug else NOT_YET_PAID
         says = later if waits else said.get(a.name, "")
         lines.append(AspectVerdict(a.name, a.points if counts else 0, a.points, counts, says, waits, pair))
-    mistakes = list({mistake.slug: mistake for mistake in recognised.values()}.values())
     return Verdict(
         exercise.name,
         WRONG if comparison.wrong else RIGHT,
         sum(line.points for line in lines),
         exercise.points,
         tuple(lines),
-        mistakes=tuple(mistake.slug for mistake in mistakes),
-        titles=tuple(mistake.title for mistake in mistakes),
-        words=tuple(mistake.says for mistake in mistakes),
+        mistakes=tuple({mistake.slug: mistake.named for mistake in recognised.values()}.values()),
         explained=bool(recognised) and len(recognised) == len(comparison.wrong),
     )
 

@@ -169,7 +169,7 @@ def _panel_of_verdict(verdict: Verdict) -> _Panel:
         f"of {number(verdict.out_of)} points",
         " ".join(filter(None, (score, verdict.note))),
         verdict.says,
-        "; ".join(verdict.titles),
+        "; ".join(mistake.title for mistake in verdict.mistakes),
         tuple(_rows(verdict)),
         printed if verdict.printed else "",
         "\n".join(verdict.printed.strip().splitlines()[:8])[:500],
