@@ -40,7 +40,7 @@ def not_finite(pair: Pair) -> str:
     if nan:
         return (
             f"Your result is NaN (not a number){where}. NaN comes from 0/0, ∞ − ∞, 0 · ∞ and roots or logarithms of "
-            "negative numbers: look at what is divided, and at what exp gets."
+            "negative numbers: look at what is divided, and at what grows too large (exp, a square)."
         )
     there = "; finite values are needed there" if where else ", where a finite value is needed"
     kind = shown(number)
@@ -50,7 +50,7 @@ def not_finite(pair: Pair) -> str:
         return f"Your result holds {kind}{where}, where other numbers are needed.{few}"
     return (
         f"Your result {'holds' if where else 'is'} {kind}{where}{there}. If your code does not fill in {kind} itself, "
-        "look at divisions by 0, logarithms of 0, and what exp gets."
+        "look at divisions by 0, logarithms of 0, and what grows too large (exp, a square)."
     )
 
 

@@ -20,7 +20,13 @@ from helpers.checking.judge.compare import same_outcome
 from helpers.checking.judge.diagnosis import WHAT_CUTS, without_gradient
 from helpers.checking.judge.diagnosis import difference as difference_of
 from helpers.checking.judge.partly_right import ONLY_NUMBERS
-from helpers.checking.judge.recognition import Comparison, Explained, cases_against, lost_aspects
+from helpers.checking.judge.recognition import (
+    Comparison,
+    Explained,
+    aspects_with_other_values,
+    cases_against,
+    lost_aspects,
+)
 from helpers.checking.run.answers import ANSWERED, RAISED, Outcome
 from helpers.exercises.exercise import TEXT, Aspect, Kind
 from helpers.exercises.tensor_names import RESULT, in_words, says_inputs
@@ -41,6 +47,9 @@ LIKE = (
 GRADIENTS_LIKE = (
     "These gradients are those of a known mistake: {}. Your results are not, so you make another one as well, or"
     " something else gives the same gradients."
+)
+LIKE_HERE = (
+    "Here your numbers are those of a known mistake: {}. In {} they are not, so you make another one, or one more."
 )
 WRONG_NUMBERS = "The numbers are wrong."
 MISNAMED = (
@@ -230,6 +239,8 @@ def similar_mistake(failure: Failure, context: Context) -> str:
     comparison = context.comparison
     lost = lost_aspects(comparison.exercise, mistake, comparison.key)
     right = [f"*{a.name}*" for a in comparison.exercise.aspects if a.name in lost & comparison.right]
+    if not right and (others := aspects_with_other_values(comparison, mistake)):
+        return LIKE_HERE.format(mistake.title, listed([f"*{name}*" for name in others]))
     if not right:
         right = [f"a case of the same kind, {in_words(cases_against(comparison, mistake)[0])}"]
     return LIKE.format(mistake.title, listed(right))

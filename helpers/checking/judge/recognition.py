@@ -104,7 +104,8 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
     as possible shall explain as much as possible: first come mistakes all of whose aspects show, then those that
     explain most. Two that explain the same are both named. Where something speaks against a mistake whose numbers show,
     an aspect or one case of it, they are no more than similar, if they are no gradients and enough of them are wrong.
-    A mistake of which only gradients show, while the values are not its own, is no more than similar either.
+    A mistake that shows somewhere while most of the values that it loses are not its own is no more than similar
+    either: one row that agrees by chance names nothing.
     """
     exercise, outcomes, key = comparison.exercise, comparison.outcomes, comparison.key
     values_right = comparison.right & _names(values_of(exercise))
@@ -121,7 +122,7 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
         nothing_else = values_wrong <= lost
         if not shows or not (complete and nothing_else or any(nothing_else or not a.side for a in by_numbers)):
             continue
-        if all(a.kind is Kind.GRADIENT for a in shows) and _gives_other_values(comparison, mistake, lost):
+        if aspects_with_other_values(comparison, mistake):
             similar = dict.fromkeys((a.name for a in by_numbers), mistake) | similar
             continue
         if lost & (values_right | arguments_right) or cases_against(comparison, mistake):
@@ -140,10 +141,12 @@ def recognise(comparison: Comparison) -> tuple[Explained, Explained]:
     return ordered, {name: mistake for name, mistake in similar.items() if name not in explained}
 
 
-def _gives_other_values(comparison: Comparison, mistake: KnownMistake, lost: Set[str]) -> bool:
-    """Are the values that a mistake loses wrong, and in as many cases others than its own, or more?"""
+def aspects_with_other_values(comparison: Comparison, mistake: KnownMistake) -> list[str]:
+    """Of the aspects that a mistake loses, those with values that are not its own; [] where most values are its own."""
+    lost = lost_aspects(comparison.exercise, mistake, comparison.key)
     failures = [each for each in comparison.failures if each[0].name in lost and not each[0].side]
     answered = [each for each in failures if each[0].kind is not Kind.GRADIENT and each[1].state == ANSWERED]
+    found: dict[str, bool] = {}
     own = others = 0
     for aspect, yours, target in answered:
         theirs = mistake.outcomes[aspect.name].tensors
@@ -152,7 +155,8 @@ def _gives_other_values(comparison: Comparison, mistake: KnownMistake, lost: Set
             as_mistaken = close(yours.tensors[name], theirs[name], aspect)
             own += as_mistaken and not close(theirs[name], target.tensors[name], aspect)
             others += not as_mistaken
-    return bool(answered) and own <= others
+            found[aspect.name] = found.get(aspect.name, False) or not as_mistaken
+    return [name for name, other in found.items() if other] if own < others else []
 
 
 def cases_against(comparison: Comparison, mistake: KnownMistake) -> list[str]:

@@ -64,6 +64,9 @@ class _Row:
     """HTML."""
 
 
+THE_MISTAKE, ONE_MISTAKE = "The mistake", "One mistake"
+
+
 @dataclass(frozen=True)
 class _Panel:
     name: str
@@ -76,7 +79,9 @@ class _Panel:
     note: str = ""
     says: str = ""
     known: str = ""
-    """Titles."""
+    """Titles of known mistakes."""
+    leads: str = THE_MISTAKE
+    """What these are called."""
     rows: tuple[_Row, ...] = ()
     printed: str = ""
     excerpt: str = ""
@@ -119,7 +124,7 @@ def without_style(shown: Shown) -> str:
     if panel.says:
         parts.append(f"<p>{marked(panel.says)}</p>")
     if panel.known:
-        parts.append(f'<p>The mistake: <span class="known">{marked(panel.known)}</span></p>')
+        parts.append(f'<p>{panel.leads}: <span class="known">{marked(panel.known)}</span></p>')
     if panel.rows:
         parts.append("<ul>" + "".join(map(_row_as_html, panel.rows)) + "</ul>")
     if panel.printed:
@@ -139,7 +144,7 @@ def as_text(shown: Shown) -> str:
     """The same for a terminal."""
     panel = _panel(shown)
     lines = [panel.headline if panel.earned else f"{panel.headline} (no points)"]
-    for text in (panel.note, panel.says, f"The mistake: {panel.known}" if panel.known else ""):
+    for text in (panel.note, panel.says, f"{panel.leads}: {panel.known}" if panel.known else ""):
         lines += _wrapped(text, "  ")
     width = max((len(row.name) for row in panel.rows if row.share), default=0)
     for row in panel.rows:
@@ -170,10 +175,17 @@ def _panel_of_verdict(verdict: Verdict) -> _Panel:
         " ".join(filter(None, (score, verdict.note))),
         verdict.says,
         "; ".join(mistake.title for mistake in verdict.mistakes),
+        THE_MISTAKE if _explains_first(verdict) else ONE_MISTAKE,
         tuple(_rows(verdict)),
         printed if verdict.printed else "",
         "\n".join(verdict.printed.strip().splitlines()[:8])[:500],
     )
+
+
+def _explains_first(verdict: Verdict) -> bool:
+    """Is a named mistake what is said of the first aspect that fails? If not, something else is wrong as well."""
+    first = next((line for line in verdict.aspects if not (line.held or line.waits)), None)
+    return first is None or first.says in [mistake.says for mistake in verdict.mistakes]
 
 
 def _rows(verdict: Verdict) -> Iterator[_Row]:

@@ -11,6 +11,8 @@ from lesson_harness import KINDS, TOLERANCE, near, near_with_slopes, printed
 from torch import nn
 
 from helpers.authoring.build.lesson_source import Answers, sources
+from helpers.checking.check import Check
+from helpers.checking.show.panel import as_text
 from helpers.data.sentence import WORDS, queries_keys_values
 from helpers.exercises import load_lesson
 from helpers.exercises.draw import Draw
@@ -373,3 +375,24 @@ def test_the_sentence_under_the_mask_keeps_bank_from_the_words_before_it():
     weights = masks.masked_softmax(scores, masks.causal_mask(t))
     assert (weights[:bank, bank] == 0).all() and weights[0, 0] == 1
     assert WORDS.index("boat") < bank < WORDS.index("it") < WORDS.index("muddy")
+
+
+# --- what the check says ---------------------------------------------------------------------------------------------
+
+
+def test_a_mistake_whose_numbers_are_there_by_chance_in_one_aspect_names_nothing():
+    def masked_softmax(scores, mask):
+        return torch.softmax(scores + 0.1 * scores.sign(), dim=-1)  # one-hot where scores are far apart
+
+    verdict = Check(load_lesson("05_masking")).verdict("masked_softmax", masked_softmax)
+    (apart,) = [line.says for line in verdict.aspects if line.name == "scores far apart"]
+    assert not verdict.mistakes and "known mistake" in apart and "In *values*" in apart
+
+
+def test_a_mistake_that_does_not_explain_the_first_cross_is_called_one_of_them():
+    def masked_softmax(scores, mask):
+        weights = torch.softmax(scores, dim=-1) * mask
+        return weights / (weights.sum(dim=-1, keepdim=True) + 1e-9)
+
+    said = as_text(Check(load_lesson("05_masking")).verdict("masked_softmax", masked_softmax))
+    assert "One mistake: NaN in half precision" in said and "The mistake" not in said
