@@ -70,6 +70,15 @@ def test_the_heads_that_are_named_above_the_thickest_arc_copy():
     assert len(named) == 3 and set(named) <= set(hero.heads_that_copy())
 
 
+def test_what_is_said_of_one_head_alone_is_what_the_model_does_without_it(ids):
+    data = hero.precomputed()
+    copied = data["on"]["ids"][0]
+    with torch.no_grad(), gpt2.switched_off(hero.english()[0], hero.heads_that_copy()[-1]):
+        expected = hero.english()[0](ids)[0, -1].softmax(dim=-1)[copied].item()
+    assert data["withoutOne"][data["copying"][-1]] == pytest.approx(expected, abs=1e-4)
+    assert len(data["withoutOne"]) == 24 and data["before"] == [1] and 1 not in data["copying"]
+
+
 # --- in a browser ----------------------------------------------------------------------------------------------------
 
 ROWS = "[...document.querySelectorAll('.cover ol.next li')].map(one => one.textContent.replace(/\\s+/g, ' ').trim())"
@@ -88,6 +97,24 @@ def test_one_press_takes_the_copied_token_away_and_another_brings_it_back_withou
     browser.click(OFF)
     assert browser.evaluate(ROWS) == before and browser.evaluate(ARCS) == arcs
     assert not [url for url in browser.requests() if "pocket" in url] and browser.complaints() == []
+
+
+def test_a_head_that_is_pressed_says_whether_it_copies_and_what_it_alone_does(browser, address):
+    data = hero.precomputed()
+    copying, other = data["copying"][0], next(at for at in range(24) if at not in data["copying"])
+    reply, squares = (
+        "document.querySelector('.cover .reply').textContent",
+        "document.querySelectorAll('.cover .heads button')",
+    )
+    browser.open(f"{address}index.html")
+    browser.evaluate(f"{squares}[{other}].click()")
+    assert "does not copy" in browser.evaluate(reply) and f"Found: 0 of {COPYING}" in browser.evaluate(reply)
+    browser.evaluate(f"{squares}[{copying}].click()")
+    said = browser.evaluate(reply)
+    assert said.startswith(f"{copying // 6}·{copying % 6} copies") and f"Found: 1 of {COPYING}" in said
+    assert f"has {100 * data['withoutOne'][copying]:.0f} %" in said
+    browser.open(f"{address}index.html#head=2.1")
+    browser.wait_for(f"{squares}[13].ariaPressed === 'true'")
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
@@ -134,7 +161,7 @@ def test_picture_bars_switch_and_caption_are_on_the_first_screen(browser, addres
     browser.open(f"{address}index.html", width=width)
     bottom = "document.querySelector('.cover figcaption').getBoundingClientRect().bottom + scrollY"
     assert browser.evaluate(bottom) <= height
-    parts = [".ask", ".stage", ".answer", "figcaption", ".play"]
+    parts = [".ask", ".stage", ".answer", ".guess", "figcaption", ".play"]
     boxes = [
         browser.evaluate(
             f"(({{top, bottom}}) => [top, bottom])(document.querySelector('.cover {part}').getBoundingClientRect())"

@@ -191,7 +191,7 @@ def test_the_still_shows_what_the_model_computes(model):
         chances, best = rounded(torch.tensor([ids]))[0, -1].softmax(dim=-1).topk(4)
     html = still("pocket")
     tokens = [tokenizer.token(int(i)).replace("Ċ", "↵") for i in [*ids, *best]]
-    assert f"What block {block}, head {head} looks at" in html
+    assert f"What layer {block}, head {head} looks at" in html
     assert re.findall(r"monospace\"[^>]*>([^<]*)</text>", html) == tokens
     shades = torch.tensor([float(value) for value in re.findall(r'<rect[^>]*opacity="([\d.]+)"', html)])
     bars = torch.tensor([float(value) for value in re.findall(r'<rect x="106"[^>]*width="([\d.]+)"', html)])

@@ -261,8 +261,8 @@ def test_links_to_a_repository_need_its_address(tmp_path, monkeypatch):
 
 
 def test_the_first_page_leads_to_the_course_with_and_without_an_address():
-    def addresses(repository):
-        links = postprocess.parse(front_page.start_buttons(repository, "main")).find_all("a")
+    def addresses(repository, zipped=""):
+        links = postprocess.parse(front_page.start_buttons(repository, "main", zipped)).find_all("a")
         return {link.text: link["href"] for link in links}
 
     here, published = addresses(""), addresses(PUBLISHED["repository"])
@@ -273,6 +273,8 @@ def test_the_first_page_leads_to_the_course_with_and_without_an_address():
     for way in (f"({PUBLISHED['repository']})", ".zip)", "colab.research.google.com", "mybinder.org"):
         assert way in copy, way
     assert "(http" not in front_page.copy("", "main") and "zip" in front_page.copy("", "main")
+    assert addresses("", "course/a.zip")["Get the course"] == "#how-to-start"
+    assert 'href="course/a.zip"' in front_page.copy("", "main", "course/a.zip")
 
 
 def test_the_site_is_at_the_repositorys_pages_unless_it_is_said_to_be_elsewhere(tmp_path):
@@ -322,6 +324,17 @@ def test_a_folded_cell_keeps_its_picture_and_loses_nothing():
     assert "hide-input" in folded.metadata["tags"] and folded.outputs == [picture]
     exercise = new_code_cell(DRAWING, outputs=[picture], metadata={"nbgrader": {"solution": True}})
     assert reader_notebook.without_drawing(exercise) == [exercise]
+
+
+def test_an_exercise_is_shown_as_students_get_it_before_its_solution():
+    wrote = 'def double(x):\n    """x twice."""\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION'
+    cell = new_code_cell(wrote, metadata={"nbgrader": {"grade_id": "double", "solution": True}})
+    (given,) = reader_notebook.as_handed_out(cell)
+    assert given.source == 'def double(x):\n    """x twice."""\n    ...'
+    chosen = new_code_cell(
+        '### BEGIN SOLUTION\nguess = "A"\n### END SOLUTION', metadata={"nbgrader": {"grade_id": "guess"}}
+    )
+    assert reader_notebook.as_handed_out(chosen) == []
 
 
 def test_the_imports_of_a_lesson_are_folded_as_its_set_up():

@@ -27,6 +27,7 @@ from sphinx.cmd.build import build_main
 
 from helpers.authoring.inspect.links import glossary
 from helpers.authoring.publish.repository_url import home, in_binder, in_colab, site_address
+from helpers.authoring.publish.student_zip import make_bundle
 from helpers.course import ROOT
 from helpers.players import still
 from helpers.site import (
@@ -144,6 +145,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     (source / "lessons").mkdir()
     (static / "drawn.css").write_text(drawn_colours(), encoding="utf-8")
     players.write_files(static / "players")
+    published = published | {"zip": students_zip(static / "course", published["repository"])}
 
     problems: list[str] = []
     for lesson in lessons:
@@ -178,6 +180,19 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
         (source / f"{name}.md").write_text(text, encoding="utf-8")
 
 
+def students_zip(folder: Path, repository: str) -> str:
+    """Put the students' zip on the site, where no repository offers it; returns where it is, "" where there is none.
+
+    It is made of what is committed: without git there is nothing to make it of.
+    """
+    if repository:
+        return ""
+    try:
+        return f"_static/{folder.name}/{make_bundle(folder).name}"
+    except SystemExit:
+        return ""
+
+
 def pages_for_site(markdown: str) -> str:
     """A page of site/ as Sphinx needs it, from the same page as a student's copy has it.
 
@@ -198,9 +213,9 @@ def with_inserts(page: str, lessons: Sequence[SiteLesson], published: dict[str, 
 
     def block(match: re.Match[str]) -> str:
         if match[1] == "start":
-            return front_page.start_buttons(published["repository"], published["branch"])
+            return front_page.start_buttons(published["repository"], published["branch"], published["zip"])
         if match[1] == "copy":
-            return front_page.copy(published["repository"], published["branch"])
+            return front_page.copy(published["repository"], published["branch"], published["zip"])
         if match[1].startswith(FURTHER):
             measured = [one for one in lessons if one.name == match[1].removeprefix(FURTHER)]
             return "\n".join(map(way_to_further, measured))
@@ -260,7 +275,7 @@ def add_ways(notebook: nbformat.NotebookNode, name: str, downloads: Path, settin
 def ways(name: str, settings: dict[str, str], *, download: bool) -> str:
     """The ways to a lesson's notebook, as HTML: download it, open it elsewhere, see its source."""
     file = f'<a href="../_static/notebooks/{name}.ipynb" download>Download the notebook</a>'
-    links = [f"{file} for your copy of the course"] if download else []
+    links = [f'{file} for your copy of <a href="../index.html#how-to-start">the course</a>'] if download else []
     if settings["repository"]:
         repository, branch = settings["repository"].rstrip("/"), settings["branch"]
         links += [

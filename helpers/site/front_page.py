@@ -23,18 +23,24 @@ def hero_figure(lessons: Sequence[SiteLesson]) -> str:
     return hero.figure()
 
 
-def start_buttons(repository: str, branch: str) -> str:
-    """The four ways in, as HTML: read, play, open elsewhere, get a copy. repository: its address, "" without one."""
+def start_buttons(repository: str, branch: str, zipped: str = "") -> str:
+    """The ways in, as HTML: read, play, open elsewhere, get a copy.
+
+    repository: its address, "" without one. zipped: where the site has the students' zip, "" where it has none.
+    """
     ways = {"Read lesson 1": f"lessons/{FIRST}.html", "Play with a small GPT-2": "players/pocket.html"}
     if repository:
         ways["Open in Colab"] = in_colab(repository, branch, FIRST)
-    ways["Get the course" if repository else "How to start"] = "#how-to-start"
+    ways["Get the course" if repository or zipped else "How to start"] = "#how-to-start"
     links = "".join(f'<li><a href="{escape(address)}">{name}</a></li>' for name, address in ways.items())
     return f'<ul class="start">{links}</ul>'
 
 
-def copy(repository: str, branch: str) -> str:
-    """How to get a copy of the course, as Markdown. repository: its address, "" while it has none."""
+def copy(repository: str, branch: str, zipped: str = "") -> str:
+    """How to get a copy of the course, as Markdown. repository, zipped: as `start_buttons` has them."""
+    if zipped and not repository:
+        link = f'<a href="{escape(zipped)}" download>the students\' zip</a>'
+        return f"Get a copy: {link}. Unzip it, and open a terminal in its folder."
     if not repository:
         return "Ask whoever gave you this site for the students' zip, unzip it, and open a terminal in its folder."
     zipped, binder = archive(repository, version()), in_binder(repository, branch)

@@ -21,6 +21,7 @@ from helpers.site import pocket_export, render
 
 TEXT = "Mr. Tensor was rich. Emma had never seen Mr. T"
 COPIES = 0.1  # the induction score from which a head counts as one that copies: ten times what even weights give
+BEFORE = 0.5  # the share of its weight on the token before from which a head is one that looks there
 SHOWN = 4  # tokens with a bar
 LAYERS = ("blue", "orange", "green", "purple")
 WEAK = 0.14  # weights below it are not drawn
@@ -38,9 +39,14 @@ def english() -> tuple[gpt2.GPT2, Tokenizer]:
 
 @functools.cache
 def heads_that_copy() -> list[tuple[int, int]]:
-    """The (block, head) of the model whose induction score, which comes with its weights, is COPIES or more."""
-    scores = pocket_export.scores(pocket_export.pocket(POCKET_ENGLISH)[0])["induction"]
-    return [(block, h) for block, row in enumerate(scores) for h, score in enumerate(row) if score >= COPIES]
+    """The (block, head) of the model whose induction score is COPIES or more."""
+    return heads_with("induction", COPIES)
+
+
+def heads_with(kind: str, least: float) -> list[tuple[int, int]]:
+    """The (block, head) of the model with that score, which comes with its weights, or more."""
+    scores = pocket_export.scores(pocket_export.pocket(POCKET_ENGLISH)[0])[kind]
+    return [(block, h) for block, row in enumerate(scores) for h, score in enumerate(row) if score >= least]
 
 
 @functools.cache
@@ -64,6 +70,19 @@ def state(off: bool) -> dict:
     return {"looks": looks, "ids": best, "chances": likeliest}
 
 
+@functools.cache
+def without_one() -> list[float]:
+    """The chance of TEXT's likeliest next token with one head switched off, for each head in turn."""
+    model, tokenizer = english()
+    ids, copied = torch.tensor([tokenizer.encode(TEXT)]), state(off=False)["ids"][0]
+    chances = []
+    for block in range(len(LAYERS)):
+        for head in range(model.config.h):
+            with torch.no_grad(), gpt2.switched_off(model, (block, head)):
+                chances.append(round(model(ids)[0, -1].softmax(dim=-1)[copied].item(), 4))
+    return chances
+
+
 def tokens() -> list[str]:
     """TEXT in tokens, spaces included."""
     tokenizer = english()[1]
@@ -78,10 +97,13 @@ def precomputed() -> dict:
         "tokens": tokens(),
         "h": h,
         "copying": [block * h + head for block, head in heads_that_copy()],
+        "before": [block * h + head for block, head in heads_with("previous token", BEFORE)],
         "on": state(off=False),
         "off": state(off=True),
+        "withoutOne": without_one(),
         "drawing": {
             "COPIES": COPIES,
+            "BEFORE": BEFORE,
             "SHOWN": SHOWN,
             "LAYERS": LAYERS,
             "WEAK": WEAK,
@@ -183,6 +205,7 @@ def figure() -> str:
         drawing=Markup(drawing()),
         chances=data["on"]["chances"],
         count=len(data["copying"]),
+        example="{}·{}".format(*heads_that_copy()[-1]),
         after="under 0.1 %" if after < 0.001 else f"{100 * after:.1f} %",
         text=TEXT,
     )

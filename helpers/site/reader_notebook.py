@@ -27,6 +27,7 @@ HTML_ALT = re.compile(r"""\balt\s*=\s*(?:"\s*[^"\s]|'\s*[^'\s])""", re.IGNORECAS
 # JupyterLab needs a card's style attribute; on the site it would defeat the dark theme.
 CARD_STYLE = re.compile(r"""(<div class="card"(?: id="[^"]*")?)\s+style="[^"]*\"""")
 SOLUTION_MARK = re.compile(r"^[ \t]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.MULTILINE)
+LEFT_TO_WRITE = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION\n", re.MULTILINE | re.DOTALL)
 DRAWS = re.compile(r"\b(?:plt|plots|fig|figure|axes|ax)\b")
 PRINTS_OR_CHECKS = re.compile(r"\bprint\(|\bcheck\b|\bassert\b")  # a reader wants to see these, even beside a picture
 SHORTEST_FOLD = 3  # lines
@@ -45,7 +46,7 @@ def for_readers(notebook: NotebookNode, name: str) -> list[str]:
             missing = images_without_alt(cell.source)
             cells.append(cell)
         elif cell.cell_type == "code":
-            cells += [*to_fix(cell), *without_drawing(cell)]
+            cells += [*as_handed_out(cell), *without_drawing(cell)]
             fold(cell)
             missing = choose_outputs(cell)
         if missing:
@@ -78,13 +79,12 @@ def images_without_alt(text: str) -> int:
     return in_markdown + sum(not HTML_ALT.search(tag) for tag in HTML_IMAGE.findall(text))
 
 
-def to_fix(cell: NotebookNode) -> list[NotebookNode]:
-    """The faulty code that students get to fix, as a cell before the solution; [] for other exercises."""
-    text = as_released(cell.source)
-    if text == cell.source or not defines(grade_id(cell)).search(text):
+def as_handed_out(cell: NotebookNode) -> list[NotebookNode]:
+    """An exercise's cell as students get it, before its solution: a stub, or faulty code. [] for other cells."""
+    text = LEFT_TO_WRITE.sub(r"\1...\n", as_released(cell.source) + "\n").rstrip()
+    if text == cell.source.rstrip() or not defines(grade_id(cell)).search(text):
         return []
-    text = SOLUTION_MARK.sub("", text)
-    return [new_code_cell(text, id=f"{cell.id}-to-fix"[:64], metadata=NotebookNode(tags=[]))]
+    return [new_code_cell(text, id=f"{cell.id}-to-write"[:64], metadata=NotebookNode(tags=[]))]
 
 
 # --- folding ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
   const HERE = document.currentScript.src;
   const BOX = document.querySelector('[data-player="hero"]');
   const PRECOMPUTED = JSON.parse(BOX.dataset.precomputed); // of the first text, with no model
-  const { COPIES, SHOWN, LAYERS, WEAK, FAINT, WIDTH, HEIGHT, GROUND, LETTER } = PRECOMPUTED.drawing; // as in hero.py
+  const { COPIES, BEFORE, SHOWN, LAYERS, WEAK, FAINT, WIDTH, HEIGHT, GROUND, LETTER } = PRECOMPUTED.drawing; // as in hero.py
   const LONGEST = { true: 46, false: 84 }; // letters of text in the picture, on a narrow screen and on a wide one
   const FOLDERS = { english: "pocket-english", python: "pocket" };
   const BEGINNINGS = { python: "for name in names:\n    if not " };
@@ -20,12 +20,13 @@
   class Hero {
     constructor(box) {
       this.box = box;
-      for (const [name, selector] of Object.entries({ stage: ".stage", next: ".next", toggle: ".off", play: ".play", text: "textarea", choice: "select", button: ".write", link: ".link", heads: ".heads", line: ".status", first: ".of-first" })) {
+      for (const [name, selector] of Object.entries({ stage: ".stage", next: ".next", toggle: ".off", play: ".play", text: "textarea", choice: "select", button: ".write", link: ".link", heads: ".heads", reply: ".reply", line: ".status", first: ".of-first" })) {
         this[name] = box.querySelector(selector);
       }
       this.head = -1; // the head that is shown alone; -1: all, the strongest of each layer
       this.word = -1; // the token whose arcs are shown; -1: all
       this.off = new Set();
+      this.found = new Set(); // heads that copy and were pressed
       this.round = 0; // which reading is the newest: an older one gives up
       this.toggle.addEventListener("click", () => this.switchOff(this.off.size ? [] : this.copying()));
       this.button.addEventListener("click", () => (this.writing ? this.stop() : this.write()));
@@ -48,15 +49,21 @@
       addEventListener("hashchange", () => this.fromAddress());
     }
 
-    /* What the page's address asks for: #text=...&off=1 or off=1.3,2.1&model=python. */
+    /* What the page's address asks for: #text=...&off=1 or off=1.3,2.1&head=2.1&model=python. */
     fromAddress() {
       const asked = new URLSearchParams(location.hash.slice(1));
-      const off = asked.get("off");
-      if (!asked.has("text") && !asked.has("model")) return off ? this.switchOff(this.named(off)) : undefined;
+      const off = asked.get("off"), alone = () => asked.has("head") && this.showAlone(this.named(asked.get("head"))[0] ?? -1);
+      if (!asked.has("text") && !asked.has("model")) {
+        if (off) this.switchOff(this.named(off));
+        return alone();
+      }
       this.play.open = true;
       if (FOLDERS[asked.get("model")]) this.choice.value = asked.get("model");
       this.text.value = asked.get("text") ?? BEGINNINGS[this.choice.value] ?? PRECOMPUTED.text;
-      this.typed().then(() => off && this.switchOff(this.named(off)));
+      this.typed().then(() => {
+        if (off) this.switchOff(this.named(off));
+        alone();
+      });
     }
 
     named(off) {
@@ -65,8 +72,9 @@
     }
 
     async copyLink() {
-      const { h } = PRECOMPUTED, state = new URLSearchParams({ text: this.text.value });
-      if (this.off.size) state.set("off", [...this.off].map((at) => `${Math.floor(at / h)}.${at % h}`).join(","));
+      const { h } = PRECOMPUTED, state = new URLSearchParams({ text: this.text.value }), name = (at) => `${Math.floor(at / h)}.${at % h}`;
+      if (this.off.size) state.set("off", [...this.off].map(name).join(","));
+      if (this.head >= 0) state.set("head", name(this.head));
       if (this.choice.value !== "english") state.set("model", this.choice.value);
       const address = `${location.href.split("#")[0]}#${state}`;
       this.link.textContent = (await copyText(address)) ? "Copied" : "Copy it from the address bar";
@@ -91,7 +99,8 @@
         const about = await (await file("model.json")).json();
         const model = new PocketModel(about, await (await file("weights.bin")).arrayBuffer());
         const copying = about.heads.induction.flat().flatMap((score, at) => (score >= COPIES ? [at] : []));
-        return { model, copying, tokenizer: new PocketTokenizer(about.tokens, about.merges), reader: new PocketReader(model, this.off) };
+        const before = about.heads["previous token"].flat().flatMap((score, at) => (score >= BEFORE ? [at] : []));
+        return { model, copying, before, tokenizer: new PocketTokenizer(about.tokens, about.merges), reader: new PocketReader(model, this.off) };
       })();
       try {
         const loaded = await this.loading[name];
@@ -289,7 +298,7 @@
         row.style.setProperty("--layer", `var(--drawn-${LAYERS[block]}-line)`);
         for (let head = 0; head < h; head++) {
           const at = block * h + head, square = row.appendChild(document.createElement("button"));
-          const name = `Show block ${block}, head ${head} alone`;
+          const name = `Show layer ${block}, head ${head} alone`;
           Object.assign(square, { type: "button", title: name, ariaLabel: name, ariaPressed: "false", tabIndex: at ? -1 : 0 });
           square.addEventListener("click", () => this.showAlone(this.head === at ? -1 : at));
           square.addEventListener("pointerenter", () => this.draw(at));
@@ -312,6 +321,19 @@
       this.head = head;
       this.squares.forEach((square, at) => (square.ariaPressed = String(at === head)));
       this.draw();
+      if (head >= 0) this.reply.textContent = this.said(head);
+    }
+
+    /* Whether a head copies, what the next token loses without it alone, and how many have been found. */
+    said(head) {
+      const { h, withoutOne, on } = PRECOMPUTED, copying = this.copying(), copies = copying.includes(head);
+      const before = (this.loaded ?? PRECOMPUTED).before.includes(head);
+      const words = copies ? "copies: it looks for what followed the same token before." : `does not copy${before ? ": it looks at the token before" : ""}.`;
+      const [token, chance] = on.chances[0], percent = (x) => `${(100 * x).toFixed(0)} %`;
+      const alone = this.first.hidden ? "" : ` Without it alone, ${token} has ${percent(withoutOne[head])}, not ${percent(chance)}.`;
+      if (copies) this.found.add(head);
+      const found = [...this.found].filter((at) => copying.includes(at)).length;
+      return `${Math.floor(head / h)}·${head % h} ${words}${alone} Found: ${found} of ${copying.length}.`;
     }
   }
 

@@ -293,7 +293,7 @@
     }
 
     nameOf(head) {
-      return `block ${Math.floor(head / this.model.h)}, head ${head % this.model.h}`;
+      return `layer ${Math.floor(head / this.model.h)}, head ${head % this.model.h}`;
     }
 
     /* --- the text --- */
