@@ -19,6 +19,7 @@ from helpers.authoring.inspect.inspection import inspect_course, inspect_quickly
 from helpers.checking.judge.keys import load_key, shipped_path
 from helpers.course import SHIPPED_SEED
 from helpers.exercises import Prediction
+from helpers.notebooks import grade_id
 
 LESSONS = sources()
 
@@ -128,6 +129,11 @@ def test_every_card_has_two_hints(source):
     for cell in source.read().cells:
         if cell.cell_type == "markdown" and 'class="card"' in cell.source and "**Exercise" in cell.source:
             assert cell.source.count("<details><summary>Hint") == 2, cell.source[:200]
+
+
+def test_what_is_next_after_an_exercise_is_what_comes_next_in_the_lesson(source):
+    exercises = [exercise.name for exercise in source.lesson]
+    assert [name for cell in source.read().cells if (name := grade_id(cell)) in exercises] == exercises
 
 
 CELL = "def f(x):\n    ### BEGIN SOLUTION\n    y = x + 1\n    return y\n    ### END SOLUTION"

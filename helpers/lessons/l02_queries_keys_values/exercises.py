@@ -403,6 +403,6 @@ matrices_of_rules = exercise(
 LESSON = Lesson(
     "02_queries_keys_values",
     "Queries, keys, values",
-    (soft_lookup, sharpen, attention, single_head_attention, matrices_of_rules),
+    (soft_lookup, attention, single_head_attention, matrices_of_rules, sharpen),
     predictions_of("02_queries_keys_values"),
 )

@@ -339,6 +339,6 @@ ported_head = exercise(
 LESSON = Lesson(
     "03_scaling",
     "Scaling",
-    (score_variance, measured_scale, ported_head, softmax_backward, attention_entropy),
+    (score_variance, softmax_backward, attention_entropy, measured_scale, ported_head),
     predictions_of("03_scaling"),
 )

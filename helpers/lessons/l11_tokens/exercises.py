@@ -514,6 +514,6 @@ bits_per_byte_of = exercise(
 LESSON = Lesson(
     "11_tokens",
     "Tokens",
-    (byte_alphabet, learn_merges, encode, decode, bits_per_byte_of),
+    (learn_merges, byte_alphabet, encode, decode, bits_per_byte_of),
     predictions_of("11_tokens"),
 )

@@ -468,6 +468,6 @@ chunked_attention = exercise(
 LESSON = Lesson(
     "16_sparse_attention",
     "Sparse attention",
-    (local_mask, strided_masks, connected, banded_attention, recurrent_attention, chunked_attention),
+    (local_mask, strided_masks, connected, recurrent_attention, banded_attention, chunked_attention),
     predictions_of("16_sparse_attention"),
 )

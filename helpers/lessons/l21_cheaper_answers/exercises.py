@@ -577,6 +577,6 @@ speculative_generate = exercise(
 LESSON = Lesson(
     "21_cheaper_answers",
     "Cheaper answers",
-    (quantize, pack_nibbles, int8_linear, mixed_linear, cache_bytes, accept, speculative_generate),
+    (quantize, int8_linear, mixed_linear, cache_bytes, accept, speculative_generate, pack_nibbles),
     predictions_of("21_cheaper_answers"),
 )
