@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from helpers.authoring.build.lesson_source import sources
 from helpers.course import ROOT
 from helpers.exercises import lesson_names, load_lesson
-from helpers.site import postprocess
+from helpers.site import messages, postprocess
 from helpers.site.build import build
 from helpers.site.course_index import anchor
 from helpers.site.link_check import PageLinks, page_problems
@@ -359,6 +359,19 @@ def test_search_says_where_it_has_only_the_nearest_and_why_something_is_found(ad
     browser.wait_for("document.querySelector('#found-first li') !== null")
     assert browser.text("#found-first li p").endswith("(hallucination)")
     assert not browser.evaluate("document.querySelector('#found-first > p') !== null")
+
+
+def test_search_finds_each_message_first_by_the_message(address, browser):
+    rows = {words: message.address for message in messages.messages() for words in message.says}
+    browser.open(f"{address}search.html")
+    found = browser.evaluate(f"{json.dumps([*rows])}.map(one => window.findSubjects(one)[0]?.at ?? '')")
+    assert dict(zip(rows, found, strict=True)) == rows
+
+
+def test_search_offers_nothing_as_nearest_for_one_word_of_several(address, browser):
+    browser.open(f"{address}search.html")
+    questions = ["cuDNN status not initialized by the batch", "buffer overflow", "training a dog to sit", "hull speed"]
+    assert browser.evaluate(f"{json.dumps(questions)}.map(one => window.findSubjects(one).length)") == [0, 0, 0, 0]
 
 
 def test_search_corrects_the_spelling_of_words_that_it_does_not_know_and_says_so(address, browser):

@@ -33,6 +33,7 @@ from helpers.site import (
     find_the_bug,
     front_page,
     indexes,
+    messages,
     players,
     postprocess,
     previews,
@@ -55,7 +56,7 @@ SIDEBAR = {
     "Play": ("players/index", "players/pocket", "find-the-bug"),
     "Set up": ("students", "hubs"),
     "Reference": (
-        *("notation", "glossary", "terms/index", "exercises", "mistakes", "figures"),
+        *("notation", "glossary", "terms/index", "messages", "exercises", "mistakes", "figures"),
         *("runs", "further", "bugs", "end", "about"),
     ),
     "Teach": ("instructors", "instructors-attacks", "authors"),
@@ -121,7 +122,8 @@ def searched_first(lessons: Sequence[SiteLesson], pages: Mapping[str, str]) -> s
     of_guides = tomllib.loads((SITE / "search.toml").read_text(encoding="utf-8"))["guides"]
     words = {name: lesson.get("search", "") for name, lesson in plan().items()} | of_guides
     others = {name: pages[name] for name in chain(*SIDEBAR.values()) if name not in GUIDES}
-    entries = indexes.subjects(lessons, glossary(), guides, words, terms.term_pages(), others)
+    more = [*messages.entries()]
+    entries = indexes.subjects(lessons, glossary(), guides, words, terms.term_pages(), others, more)
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -167,6 +169,7 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     figures = {lesson.name: list(indexes.figures_of(lesson.notebook)) for lesson in lessons}
     indexes.write_figures(figures, static / "figures")
     pages |= indexes.pages(lessons, figures)
+    pages[messages.PAGE] = messages.page(lessons)
     pages["find-the-bug"] = find_the_bug.page(lessons)
     pages["runs"] = recorded_runs.page(ROOT / "helpers" / "data" / "recorded", lessons)
     pages["index"] += toctrees(lessons, pages)

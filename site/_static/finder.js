@@ -103,7 +103,10 @@
     return entry.weight * part ** 4 * (0.4 + share + whole + exact(entry, written));
   }
 
-  /* Where no entry answers: how much it holds of the rare words, the rarest first. */
+  const nearly = (entry, wanted) => wanted.length > 1 && wanted.filter((word) => read(entry).title.held(word) < 0.9).length <= 1;
+
+  /* Where no entry answers: how much it holds of the rare words, the rarest first. Only what lacks no more than one word
+     in its name is near: of a whole message, one word that is somewhere else as well says nothing. */
   function nearness(entries, { wanted }) {
     const rarity = new Map();
     for (const word of wanted) {
@@ -111,7 +114,7 @@
       if (holders && holders <= RARE * entries.length) rarity.set(word, Math.log(entries.length / holders));
     }
     return (entry) => {
-      if (entry.last) return 0;
+      if (entry.last || !nearly(entry, wanted)) return 0;
       const sum = (ofWord) => [...rarity].reduce((total, [word, rare]) => total + rare * ofWord(word), 0);
       const { title } = read(entry);
       const points = sum((word) => held(entry, word)) + sum(title.held) / title.size;
@@ -134,7 +137,7 @@
   }
 
   /* The best entries for a question, its spelling corrected; where none has more than half of the words, those that are
-     `nearest`. */
+     `nearest`, if any is near. */
   window.findSubjects = (written, entries = window.SUBJECTS ?? [], most = 8) => {
     const question = corrected(written, entries);
     const asked = ask(question);
