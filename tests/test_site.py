@@ -374,6 +374,26 @@ def test_search_offers_nothing_as_nearest_for_one_word_of_several(address, brows
     assert browser.evaluate(f"{json.dumps(questions)}.map(one => window.findSubjects(one).length)") == [0, 0, 0, 0]
 
 
+def test_a_paper_that_search_finds_leads_to_what_cites_it(address, browser):
+    browser.open(f"{address}search.html?q=Su+et+al")
+    browser.wait_for("document.querySelector('#found-first li') !== null")
+    said = browser.text("#found-first li p")
+    assert (
+        said
+        == "Su et al., 2021. Cited in lesson 6, Positions · lesson 18, Since GPT-2 · RoPE: rotary position embeddings"
+    )
+    assert (
+        browser.evaluate("document.querySelector('#found-first li p a').href") == f"{address}lessons/06_positions.html"
+    )
+
+
+def test_a_paper_comes_after_what_explains_its_words(address, browser):
+    browser.open(f"{address}search.html")
+    found = browser.evaluate("window.findSubjects('character level language model').map(one => Boolean(one.cited))")
+    assert found == sorted(found) and found[0] is False
+    assert browser.evaluate("window.findSubjects('Attention is all you need')[1].says") == "Vaswani et al., 2017"
+
+
 def test_search_corrects_the_spelling_of_words_that_it_does_not_know_and_says_so(address, browser):
     browser.open(f"{address}search.html?q=sotfmax")
     browser.wait_for("document.querySelector('#found-first li') !== null")

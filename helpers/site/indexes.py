@@ -191,12 +191,14 @@ class Entry:
     """It comes after all others, and needs all of the words."""
     term: int = 0
     """For the page of a term: how many of its names, the title first, are the term's own. For these it comes first."""
+    cited: Sequence[tuple[str, str]] = ()
+    """For a paper: (label, address) of what cites it. It needs all of the words."""
 
     def as_json(self, order: int) -> dict[str, object]:
         """The same for finder.js."""
         entry = {"title": self.title, "at": self.address, "says": self.says, "weight": self.weight}
         entry |= {"also": " . ".join(filter(None, self.also)), "order": order}
-        more = {"code": self.code, "last": self.last, "term": self.term}
+        more = {"code": self.code, "last": self.last, "term": self.term, "cited": self.cited}
         return entry | {name: value for name, value in more.items() if value}
 
 
