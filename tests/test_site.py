@@ -432,6 +432,14 @@ def test_a_result_shows_the_word_and_not_a_longer_one_that_has_it_inside(address
     assert re.search(r"\bRoPE\b", browser.evaluate(f"{lesson}.querySelector('.context').textContent"))
 
 
+def test_the_words_around_a_result_are_no_code(address, browser):
+    browser.open(f"{address}search.html?q=tokenizer")
+    page = "<article role=main><p>Words about it.</p><div class=highlight><pre>from helpers import {}</pre></div>"
+    summary = f"Search.makeSearchSummary({json.dumps(page.format('tokenizer'))}, ['{{}}'], '')?.textContent"
+    assert browser.evaluate(summary.format("word")) == "Words about it."
+    assert browser.evaluate(summary.format("tokenizer")) == "In the code of this page."
+
+
 def test_search_fetches_the_pages_of_results_that_are_near_and_others_once_they_come_near(address, browser):
     browser.open(f"{address}search.html?q=attention")
     browser.wait_for("document.querySelectorAll('#search-results li').length > 60")

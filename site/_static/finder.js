@@ -258,22 +258,27 @@
     Search.makeSearchSummary = (html, keywords, anchor) => {
       const whole = Search.htmlToText(html, anchor), text = whole.toLowerCase();
       const start = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}`, "u");
-      const places = [...keywords].map((word) => text.search(start(word.toLowerCase())));
-      const at = places.find((place) => place >= 0);
-      if (at === undefined) return summary(html, keywords, anchor);
+      const placeIn = (some) => [...keywords].map((word) => some.search(start(word.toLowerCase()))).find((place) => place >= 0);
+      const at = placeIn(text);
+      if (at === undefined && placeIn(wholeText(html, anchor).toLowerCase()) === undefined) return summary(html, keywords, anchor);
       const around = document.createElement("p");
       around.className = "context";
+      if (at === undefined) {
+        around.textContent = "In the code of this page.";
+        return around;
+      }
       const from = Math.max(at - 120, 0);
       around.textContent = `${from ? "…" : ""}${whole.slice(from, from + 240).trim()}${from + 240 < whole.length ? "…" : ""}`;
       return around;
     };
 
     /* Results show a few words around each hit. Formulas would stand there as raw TeX: leave out those on lines of
-       their own, and take the marks off those within a sentence. */
+       their own, and take the marks off those within a sentence. Code out of its block says nothing: leave that out. */
     const wholeText = Search.htmlToText;
     Search.htmlToText = (html, anchor) => {
       const page = new DOMParser().parseFromString(html, "text/html");
       page.querySelectorAll("noscript").forEach((twin) => twin.remove()); // the same formulas, as MathML
+      page.querySelectorAll("[role=main] .highlight").forEach((block) => block.replaceWith(" "));
       page.querySelectorAll("div.math").forEach((formula) => (formula.textContent = " "));
       page.querySelectorAll("span.math").forEach((formula) => {
         formula.textContent = formula.textContent.replace(/\\[()]/g, "").replace(/\\[ ,;:!]/g, " ").replace(/\\operatorname|[{}\\]/g, "");
