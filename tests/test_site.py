@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from helpers.authoring.build.lesson_source import sources
 from helpers.course import ROOT
 from helpers.exercises import lesson_names, load_lesson
-from helpers.site import postprocess
+from helpers.site import messages, postprocess
 from helpers.site.build import build
 from helpers.site.course_index import anchor
 from helpers.site.link_check import PageLinks, page_problems
@@ -361,6 +361,39 @@ def test_search_says_where_it_has_only_the_nearest_and_why_something_is_found(ad
     assert not browser.evaluate("document.querySelector('#found-first > p') !== null")
 
 
+def test_search_finds_each_message_first_by_the_message(address, browser):
+    rows = {words: message.address for message in messages.messages() for words in message.says}
+    browser.open(f"{address}search.html")
+    found = browser.evaluate(f"{json.dumps([*rows])}.map(one => window.findSubjects(one)[0]?.at ?? '')")
+    assert dict(zip(rows, found, strict=True)) == rows
+
+
+def test_search_offers_nothing_as_nearest_for_one_word_of_several(address, browser):
+    browser.open(f"{address}search.html")
+    questions = ["cuDNN status not initialized by the batch", "buffer overflow", "training a dog to sit", "hull speed"]
+    assert browser.evaluate(f"{json.dumps(questions)}.map(one => window.findSubjects(one).length)") == [0, 0, 0, 0]
+
+
+def test_a_paper_that_search_finds_leads_to_what_cites_it(address, browser):
+    browser.open(f"{address}search.html?q=Su+et+al")
+    browser.wait_for("document.querySelector('#found-first li') !== null")
+    said = browser.text("#found-first li p")
+    assert (
+        said
+        == "Su et al., 2021. Cited in lesson 6, Positions · lesson 18, Since GPT-2 · RoPE: rotary position embeddings"
+    )
+    assert (
+        browser.evaluate("document.querySelector('#found-first li p a').href") == f"{address}lessons/06_positions.html"
+    )
+
+
+def test_a_paper_comes_after_what_explains_its_words(address, browser):
+    browser.open(f"{address}search.html")
+    found = browser.evaluate("window.findSubjects('character level language model').map(one => Boolean(one.cited))")
+    assert found == sorted(found) and found[0] is False
+    assert browser.evaluate("window.findSubjects('Attention is all you need')[1].says") == "Vaswani et al., 2017"
+
+
 def test_search_corrects_the_spelling_of_words_that_it_does_not_know_and_says_so(address, browser):
     browser.open(f"{address}search.html?q=sotfmax")
     browser.wait_for("document.querySelector('#found-first li') !== null")
@@ -397,6 +430,14 @@ def test_a_result_shows_the_word_and_not_a_longer_one_that_has_it_inside(address
     browser.evaluate(f"{lesson}.scrollIntoView()")
     browser.wait_for(f"{lesson}.querySelector('.context')")
     assert re.search(r"\bRoPE\b", browser.evaluate(f"{lesson}.querySelector('.context').textContent"))
+
+
+def test_the_words_around_a_result_are_no_code(address, browser):
+    browser.open(f"{address}search.html?q=tokenizer")
+    page = "<article role=main><p>Words about it.</p><div class=highlight><pre>from helpers import {}</pre></div>"
+    summary = f"Search.makeSearchSummary({json.dumps(page.format('tokenizer'))}, ['{{}}'], '')?.textContent"
+    assert browser.evaluate(summary.format("word")) == "Words about it."
+    assert browser.evaluate(summary.format("tokenizer")) == "In the code of this page."
 
 
 def test_search_fetches_the_pages_of_results_that_are_near_and_others_once_they_come_near(address, browser):

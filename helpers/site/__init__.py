@@ -9,6 +9,8 @@ hero              the figure at the top of the first page
 switches          an answer whose parts a reader switches, with the check's panels
 find_the_bug      the page that asks what is wrong in the code of the *fix* exercises
 terms             a page for each term that people search for
+messages          the page of error messages and symptoms
+papers            the page of the papers that the course cites
 recorded_runs     the page of long training runs
 players           interactive figures in a page: what takes the place of a cell that shows one
 pocket_export     the weights of the pocket GPT-2 for the browser

@@ -34,6 +34,8 @@ from helpers.site import (
     find_the_bug,
     front_page,
     indexes,
+    messages,
+    papers,
     players,
     postprocess,
     previews,
@@ -56,8 +58,8 @@ SIDEBAR = {
     "Play": ("players/index", "players/pocket", "find-the-bug"),
     "Set up": ("students", "hubs"),
     "Reference": (
-        *("notation", "glossary", "terms/index", "exercises", "mistakes", "figures"),
-        *("runs", "further", "bugs", "end", "about"),
+        *("notation", "glossary", "terms/index", "messages", "exercises", "mistakes", "figures"),
+        *("runs", "further", "papers", "bugs", "end", "about"),
     ),
     "Teach": ("instructors", "instructors-attacks", "authors"),
 }
@@ -116,13 +118,16 @@ def settings(site: Path) -> dict[str, str]:
     return {"repository": home(), "branch": "main"} | told | {"address": told.get("address") or site_address(home())}
 
 
-def searched_first(lessons: Sequence[SiteLesson], pages: Mapping[str, str]) -> str:
-    """What finder.js looks through, as JSON. pages: as MyST, by their names."""
+def searched_first(
+    lessons: Sequence[SiteLesson], pages: Mapping[str, str], cited: Sequence[papers.CitedPaper] = ()
+) -> str:
+    """What finder.js looks through, as JSON. pages: as MyST, by their names. cited: the papers."""
     guides = {name: (SITE / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
     of_guides = tomllib.loads((SITE / "search.toml").read_text(encoding="utf-8"))["guides"]
     words = {name: lesson.get("search", "") for name, lesson in plan().items()} | of_guides
     others = {name: pages[name] for name in chain(*SIDEBAR.values()) if name not in GUIDES}
-    entries = indexes.subjects(lessons, glossary(), guides, words, terms.term_pages(), others)
+    more = [*messages.entries(), *papers.entries(cited)]
+    entries = indexes.subjects(lessons, glossary(), guides, words, terms.term_pages(), others, more)
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -166,15 +171,19 @@ def stage(source: Path, lessons: Sequence[SiteLesson], published: dict[str, str]
     for page in [*SITE.glob("*.md"), *SITE.glob("players/*.md")]:
         name = page.relative_to(SITE).with_suffix("").as_posix()
         pages[name] = with_inserts(pages_for_site(page.read_text(encoding="utf-8")), lessons, published)
+    cited = papers.papers(lessons, pages)
     figures = {lesson.name: list(indexes.figures_of(lesson.notebook)) for lesson in lessons}
     indexes.write_figures(figures, static / "figures")
     pages |= indexes.pages(lessons, figures)
+    pages[papers.PAGE] = papers.page(cited)
+    pages[messages.PAGE] = messages.page(lessons)
     pages["find-the-bug"] = find_the_bug.page(lessons)
     pages["runs"] = recorded_runs.page(ROOT / "helpers" / "data" / "recorded", lessons)
     pages["index"] += toctrees(lessons, pages)
     of_terms = terms.pages(lessons, figures, pages["glossary"])
     pages |= of_terms | {"glossary": terms.with_ways_to(pages["glossary"], [*of_terms])}
-    (static / "subjects.js").write_text(f"window.SUBJECTS = {searched_first(lessons, pages)};\n", encoding="utf-8")
+    searched = searched_first(lessons, pages, cited)
+    (static / "subjects.js").write_text(f"window.SUBJECTS = {searched};\n", encoding="utf-8")
     (source / "terms").mkdir()
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf-8")

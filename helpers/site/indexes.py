@@ -191,12 +191,14 @@ class Entry:
     """It comes after all others, and needs all of the words."""
     term: int = 0
     """For the page of a term: how many of its names, the title first, are the term's own. For these it comes first."""
+    cited: Sequence[tuple[str, str]] = ()
+    """For a paper: (label, address) of what cites it. It needs all of the words."""
 
     def as_json(self, order: int) -> dict[str, object]:
         """The same for finder.js."""
         entry = {"title": self.title, "at": self.address, "says": self.says, "weight": self.weight}
         entry |= {"also": " . ".join(filter(None, self.also)), "order": order}
-        more = {"code": self.code, "last": self.last, "term": self.term}
+        more = {"code": self.code, "last": self.last, "term": self.term, "cited": self.cited}
         return entry | {name: value for name, value in more.items() if value}
 
 
@@ -207,13 +209,14 @@ def subjects(
     other_words: Mapping[str, str] = MappingProxyType({}),
     pages: Iterable[TermPage] = (),
     others: Mapping[str, str] = MappingProxyType({}),
+    more: Iterable[Entry] = (),
 ) -> list[dict[str, object]]:
     """What search looks through before Sphinx does: lessons, pages of terms, sections, exercises, mistakes, the other
     terms, players and guides.
 
     terms: of the glossary, whose aliases count too. guides: Markdown by page. other_words: "recommender, IMDb" by the
     name of a lesson or the heading of a guide, a section or another page. pages: of single terms. others: pages
-    that are found by their headings alone, as Markdown. finder.js reads the result.
+    that are found by their headings alone, as Markdown. more: what other pages hold. finder.js reads the result.
     """
     terms, numbers = list(terms), {lesson.number for lesson in lessons}
     pages = [page for page in pages if page.entries[0].lesson in numbers]
@@ -223,6 +226,7 @@ def subjects(
         *_of_exercises(lessons),
         *(Entry(title(one), f"players/index.html#player-{one}", "A figure to move by hand", 1.3) for one in SCRIPTS),
         *_of_guides(guides, others, other_words),
+        *more,
     ]
     return [entry.as_json(order) for order, entry in enumerate(found)]
 

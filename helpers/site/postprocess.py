@@ -30,6 +30,12 @@ COLUMN = 1000  # pixels; a picture that is wider was stored at twice its size
 NOT_FOUND = "404.html"
 SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 SITE_NAME = "From the dot product to GPT-2"
+WITHOUT_SEARCH = (
+    "<p>This search needs scripts, and here none run. The lessons are in the menu. "
+    'The <a href="glossary.html">glossary</a> lists all terms, <a href="terms/index.html">these</a> have a page of '
+    'their own, and there are lists of <a href="messages.html">messages and symptoms</a>, '
+    '<a href="exercises.html">exercises</a> and <a href="papers.html">papers</a>.</p>'
+)
 LICENCE = 'Code: Apache 2.0. Prose and pictures: CC BY 4.0. <a href="{root}about.html">Licence, how to cite</a>. '
 
 
@@ -258,12 +264,16 @@ def preview_picture(page: BeautifulSoup) -> str:
 
 
 def name_search(page: BeautifulSoup) -> None:
-    """The page that searches has a heading, as all others do."""
+    """The page that searches has a heading, as all others do, and says what helps where no script runs."""
     results = page.find(id="search-results")
     if results and not page.find("h1"):
         heading = page.new_tag("h1")
         heading.string = "Search"
         results.insert_before(heading)
+    if results and (warning := results.find_previous("noscript")):
+        results.insert_before(warning.extract())
+        warning.clear()
+        warning.append(parse(WITHOUT_SEARCH))
 
 
 def sitemap(paths: Iterable[str], address: str) -> str:

@@ -39,6 +39,8 @@ class TermPage:
     title: str
     explains: tuple[str, ...]
     """Anchors of the glossary, the main one first."""
+    purpose: str = ""
+    """What it is for, as Markdown; "" where its one definition says so."""
     see: tuple[str, ...] = ()
     """The names of pages to read next. Each leads back."""
     figure: str = ""

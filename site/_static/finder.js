@@ -88,13 +88,21 @@
     return at < 0 ? 0 : at < (entry.term ?? 0) ? 3 : 2;
   }
 
-  /* Is this part of so many words an answer? More than half of them is, and of a single word half; a mistake needs all. */
-  const enough = (entry, part, count) => (entry.last ? part >= 0.9 : count > 1 ? part > 0.5 : part >= 0.5);
+  /* Is this part of so many words an answer? More than half of them is, and of a single word half; a mistake needs all, and
+     so does a paper. */
+  const enough = (entry, part, count) => (entry.last || entry.cited ? part >= 0.9 : count > 1 ? part > 0.5 : part >= 0.5);
+
+  /* A paper is asked for by half of its title, or of what stands before the colon, or by an author: a few words that
+     its title has as well are not it. */
+  const named = (entry, phrase) => {
+    const asked = new Set(phrase.split(" "));
+    return !entry.cited || read(entry).stems.some((name) => name.split(" ").filter((word) => asked.has(word)).length * 2 >= name.split(" ").length);
+  };
 
   /* How well an entry answers, 0 where it holds too few of the words. A whole phrase and a whole title count most, and
      more as they are written than by their stems; each word that is missing lowers the rest by far. */
   function score(entry, { written, phrase, wanted }) {
-    if (!wanted.length) return 0;
+    if (!wanted.length || !named(entry, phrase)) return 0;
     const { title, stems } = read(entry);
     const part = wanted.reduce((total, word) => total + held(entry, word), 0) / wanted.length;
     if (!enough(entry, part, wanted.length)) return 0;
@@ -103,15 +111,24 @@
     return entry.weight * part ** 4 * (0.4 + share + whole + exact(entry, written));
   }
 
+  /* Is an entry's title the question but for one word, and no more than as long again? Of a whole message, one word that
+     stands somewhere else as well says nothing. */
+  const nearly = (entry, { wanted }) => {
+    const { title, stems } = read(entry);
+    const shared = wanted.filter((word) => title.held(word) >= 0.9).length;
+    return shared > 0 && shared >= wanted.length - 1 && shared * 2 >= stems[0].split(" ").length;
+  };
+
   /* Where no entry answers: how much it holds of the rare words, the rarest first. */
-  function nearness(entries, { wanted }) {
+  function nearness(entries, asked) {
+    const { wanted } = asked;
     const rarity = new Map();
     for (const word of wanted) {
       const holders = entries.filter((entry) => held(entry, word) >= 0.5).length;
       if (holders && holders <= RARE * entries.length) rarity.set(word, Math.log(entries.length / holders));
     }
     return (entry) => {
-      if (entry.last) return 0;
+      if (entry.last || entry.cited || !nearly(entry, asked)) return 0;
       const sum = (ofWord) => [...rarity].reduce((total, [word, rare]) => total + rare * ofWord(word), 0);
       const { title } = read(entry);
       const points = sum((word) => held(entry, word)) + sum(title.held) / title.size;
@@ -119,14 +136,16 @@
     };
   }
 
-  /* The best entries by these points, one for each address: mistakes after all others, but for one that is asked for by
-     its whole title, small words and all. */
+  /* The best entries by these points, one for each address: mistakes and papers after all others, but for a mistake that
+     is asked for by its whole title, small words and all, and a paper by one of its names. */
   function ranked(entries, points, question) {
     const best = new Map();
     const whole = words(question).join(" ");
+    const written = asking(allWords, question);
+    const isLast = (entry) => (entry.cited ? !exact(entry, written) : entry.last && words(entry.title).join(" ") !== whole);
     const better = (a, b) => a.last - b.last || b.points - a.points || a.order - b.order;
     for (const entry of entries) {
-      const found = { ...entry, points: points(entry), last: Number(Boolean(entry.last) && words(entry.title).join(" ") !== whole) };
+      const found = { ...entry, points: points(entry), last: Number(Boolean(isLast(entry))) };
       const other = best.get(entry.at);
       if (found.points && (!other || better(found, other) < 0)) best.set(entry.at, found);
     }
@@ -134,7 +153,7 @@
   }
 
   /* The best entries for a question, its spelling corrected; where none has more than half of the words, those that are
-     `nearest`. */
+     `nearest`, if any is near. */
   window.findSubjects = (written, entries = window.SUBJECTS ?? [], most = 8) => {
     const question = corrected(written, entries);
     const asked = ask(question);
@@ -150,6 +169,13 @@
     const holds = (text) => wanted.some(reader(text).held);
     return holds(`${entry.title} ${entry.says}`) ? "" : (otherNames(entry).find(holds) ?? "");
   };
+
+  /* What cites a paper, each a link, with a dot between two. */
+  const withLinks = (places) =>
+    places.flatMap(([label, at], i) => {
+      const link = Object.assign(document.createElement("a"), { href: at, textContent: label });
+      return i ? [" · ", link] : [link];
+    });
 
   function show(written) {
     document.getElementById("found-first")?.remove();
@@ -178,7 +204,9 @@
       link.href = entry.at;
       link.textContent = entry.title;
       const name = window.foundAs(entry, question);
-      item.appendChild(document.createElement("p")).textContent = name ? `${entry.says} (${name})` : entry.says;
+      const said = item.appendChild(document.createElement("p"));
+      said.textContent = name ? `${entry.says} (${name})` : entry.says;
+      if (entry.cited) said.append(". Cited in ", ...withLinks(entry.cited));
     }
     place.before(box);
   }
@@ -230,22 +258,27 @@
     Search.makeSearchSummary = (html, keywords, anchor) => {
       const whole = Search.htmlToText(html, anchor), text = whole.toLowerCase();
       const start = (word) => new RegExp(`(?<![\\p{L}\\p{N}])${word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}`, "u");
-      const places = [...keywords].map((word) => text.search(start(word.toLowerCase())));
-      const at = places.find((place) => place >= 0);
-      if (at === undefined) return summary(html, keywords, anchor);
+      const placeIn = (some) => [...keywords].map((word) => some.search(start(word.toLowerCase()))).find((place) => place >= 0);
+      const at = placeIn(text);
+      if (at === undefined && placeIn(wholeText(html, anchor).toLowerCase()) === undefined) return summary(html, keywords, anchor);
       const around = document.createElement("p");
       around.className = "context";
+      if (at === undefined) {
+        around.textContent = "In the code of this page.";
+        return around;
+      }
       const from = Math.max(at - 120, 0);
       around.textContent = `${from ? "…" : ""}${whole.slice(from, from + 240).trim()}${from + 240 < whole.length ? "…" : ""}`;
       return around;
     };
 
     /* Results show a few words around each hit. Formulas would stand there as raw TeX: leave out those on lines of
-       their own, and take the marks off those within a sentence. */
+       their own, and take the marks off those within a sentence. Code out of its block says nothing: leave that out. */
     const wholeText = Search.htmlToText;
     Search.htmlToText = (html, anchor) => {
       const page = new DOMParser().parseFromString(html, "text/html");
       page.querySelectorAll("noscript").forEach((twin) => twin.remove()); // the same formulas, as MathML
+      page.querySelectorAll("[role=main] .highlight").forEach((block) => block.replaceWith(" "));
       page.querySelectorAll("div.math").forEach((formula) => (formula.textContent = " "));
       page.querySelectorAll("span.math").forEach((formula) => {
         formula.textContent = formula.textContent.replace(/\\[()]/g, "").replace(/\\[ ,;:!]/g, " ").replace(/\\operatorname|[{}\\]/g, "");
