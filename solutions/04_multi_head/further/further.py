@@ -24,7 +24,7 @@ from helpers import plots
 from helpers.data.recorded import recorded
 from helpers.data.toy.giving import GAVE, NAMES, WORDS, giving_sentences
 from helpers.parts.multi_head import MultiHeadAttention, split_heads
-from helpers.training.giving import FixedRows, train, weights_of
+from helpers.training.giving import FixedRows, rows_of_gave, train, weights_of
 
 plots.use_course_style()
 torch.set_num_threads(1)
@@ -39,8 +39,16 @@ positions = ["giver", "gave", "thing", "to", "receiver"]
 # %% [markdown]
 # ## From one fixed row, a linear layer names every giver and no receiver
 #
-# The lesson proves that no linear layer names every giver and every receiver from one fixed row. The next cell fits a
-# layer to the sums of two names, with weights 0.4 for the giver and 0.2 for the receiver.
+# The lesson says why no linear layer names every receiver from one fixed row with weights 0.4 for the giver and 0.2 for
+# the receiver: mean scores are on a straight line over the weight. Here is the proof. A name with weight 1 adds some
+# number to its own score and other numbers to those of other names. Call the means of these numbers, over all names,
+# *own* and *other*. In every sentence the weights of the two names sum to 0.6. So over all sentences, a name with weight
+# $w$ has the mean score
+#
+# $$w \cdot \textit{own} \;+\; (0.6 - w) \cdot \textit{other} ,$$
+#
+# plus what the other words add, on the mean the same for all names. This is a straight line in $w$. The next cell fits a
+# layer to the sums of two names with these weights.
 
 # %%
 n = len(NAMES)
@@ -62,7 +70,7 @@ for role, name in ((0, "givers"), (1, "receivers")):
 # %% [markdown]
 # ## All three roles, run by run
 #
-# The lesson draws the lower share of giver and receiver. Here are all shares of the same forty runs.
+# The lesson draws the shares of giver and receiver. Here are all shares of the same forty runs.
 
 # %%
 models = [("one fixed row", FixedRows, 1), ("three fixed rows", FixedRows, 3),
@@ -111,6 +119,18 @@ for seed in range(1, 11):
 # names alike. The average does not show how the weights differ from sentence to sentence: the distance is 0.15 or more,
 # and either name may have the larger weight. In the other four runs one name or both have no weight, and the model
 # guesses them.
+#
+# Here is the row of *gave* in run 4, for both orders of two names.
+
+# %%
+for sentence in ("mary gave roses to susan", "susan gave roses to mary"):
+    row = rows_of_gave(trained["one head"][3][0], 1, sentence)[0]
+    print(*(f"{word} {w:.2f}  " for word, w in zip(sentence.split(), row)))
+
+# %% [markdown]
+# **How to read it.** *susan* has the larger weight, first or last, so both sums hold about the same amounts of each
+# name. They differ in how much they hold of the last *position's* vector, and that tells who received. The section on
+# positions, further down, tests this in two other runs.
 
 # %% [markdown]
 # ## Heads divide the questions differently in every run
