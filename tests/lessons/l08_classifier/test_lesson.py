@@ -158,6 +158,7 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert round(100 * (max(usual) - min(usual))) == 4, "another seed changes more"
     assert max(runs["no positions"]) - counted < 0.02, "hardly better"
     assert SEEDS == (0, 1, 2) and [f"{end:.0%}" for end in (min(usual), max(usual))] == ["94%", "98%"]
+    assert [round(100 * (end - counted)) for end in (min(usual), max(usual))] == [35, 40], "what reading gains"
     assert list(map(len, runs.values())) == [3] * 7
     for change, ends in {"no positions": ["58%", "60%"], "no attention": ["59%", "60%"]}.items():
         assert [f"{end:.0%}" for end in (min(runs[change]), max(runs[change]))] == ends
