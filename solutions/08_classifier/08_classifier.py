@@ -357,8 +357,8 @@ plots.diagrams.classifier_flow()
 #
 # In the blocks every word looks at every word, and **no word looks at padding**. The model returns c logits, one for
 # each class; of two, the difference is what the bag's one logit was. A softmax makes them probabilities, and the loss
-# is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the right class's probability,
-# averaged over the texts. `F.cross_entropy` applies the softmax itself, so the model has none.
+# is the **[cross-entropy](../../site/glossary.md#cross-entropy)**: minus the logarithm of the right class's
+# probability, averaged over the texts. `F.cross_entropy` applies the softmax itself, so the model has none.
 
 # %% [markdown]
 # <div class="card">
