@@ -4,7 +4,7 @@ import itertools
 import math
 import random
 import re
-from collections import Counter
+from collections import Counter, namedtuple
 
 import nbformat
 import pytest
@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from lesson_harness import KINDS, encoder, near, near_with_slopes, printed
 from torch import nn
 
-from helpers import plots
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.data.recorded import recorded
 from helpers.data.toy.reviews import _GRAMMAR, BLAME, PRAISE, reviews
@@ -24,6 +23,7 @@ from helpers.training.ladder_runs import SEEDS
 
 SOURCE = sources(["08_classifier"])[0]
 LESSON = load_lesson("08_classifier")
+Texts = namedtuple("Texts", "texts labels")
 ANSWERS = Answers(SOURCE)
 PARTS = {name: getattr(module, name) for module in (words, classifier) for name in vars(module) if name in LESSON}
 
@@ -139,6 +139,7 @@ def test_the_stored_lesson_measures_what_its_data_are_made_for():
     text = printed(SOURCE)
     read, counted = map(float, re.search(r"unseen reviews: ([\d.]+)% right; bag of words: ([\d.]+)%", text).groups())
     assert 50 < counted < 65 and read > 90 and round(read - counted, -1) == 40, "about forty points"
+    assert round(100 - counted) == 42 and read - counted > 38, "left to win, and nearly all of it won"
 
 
 def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
@@ -155,14 +156,9 @@ def test_the_recorded_changes_are_worth_what_the_prose_says(printed_text):
     assert 0 < mean["no warm-up"] - mean["nothing"] < 0.025, "a little more accurate"
     assert abs(mean["post-norm"] - mean["post-norm, no warm-up"]) < 0.01
     assert round(100 * (max(usual) - min(usual))) == 4, "another seed changes more"
-    told = {
-        title: shares.split(", ")
-        for title, shares in re.findall(r"^(the whole model|without \w+): (\d.*)$", printed_text, re.M)
-    }
-    for title, change in (("the whole model", "nothing"), ("without positions", "no positions")):
-        assert told[title] == [f"{run:.0%}" for run in sorted(runs[change])]
     assert max(runs["no positions"]) - counted < 0.02, "hardly better"
     assert SEEDS == (0, 1, 2) and [f"{end:.0%}" for end in (min(usual), max(usual))] == ["94%", "98%"]
+    assert [round(100 * (end - counted)) for end in (min(usual), max(usual))] == [35, 40], "what reading gains"
     assert list(map(len, runs.values())) == [3] * 7
     for change, ends in {"no positions": ["58%", "60%"], "no attention": ["59%", "60%"]}.items():
         assert [f"{end:.0%}" for end in (min(runs[change]), max(runs[change]))] == ends
@@ -245,11 +241,6 @@ def test_there_are_enough_test_reviews(printed_text):
     assert 100 * math.sqrt(share * (1 - share) / 2_000) < 0.45
 
 
-def test_the_model_tells_the_two_reviews_of_the_beginning_apart(printed_text):
-    dull_first, great_first = map(float, re.findall(r"probability of positive ([\d.]+): The plot is", printed_text))
-    assert dull_first > 0.9 and great_first < 0.1
-
-
 def test_the_recorded_training_is_the_lessons():
     """Without a change, the same steps with the same batches give the weights that the lesson's cells give."""
     space = {}
@@ -261,8 +252,8 @@ def test_the_recorded_training_is_the_lessons():
     pairs = list(zip(texts, labels, strict=True))
     learn, aside = pairs[classifier_ablations.ASIDE :], pairs[: classifier_ablations.ASIDE]
     space |= {"learn_from": learn, "set_aside": aside, "vocabulary": vocabulary, "Classifier": classifier.Classifier}
-    space |= {"encode_batch": words.encode_batch, "bag_on": lambda *_: (None, 0.5)}
-    for mark in ("def new_classifier", "def batches_of", "def rate", "plan = [batch"):
+    space |= {"encode_batch": words.encode_batch}
+    for mark in ("def new_classifier", "def batches_of"):
         exec(of(mark), space)
     exec(of('len(plan)), "training")').split("\n        if (step")[0].replace("try:", "if True:"), space)
     model = classifier_ablations.trained("nothing", learn, vocabulary, seed=0)
@@ -272,8 +263,8 @@ def test_the_recorded_training_is_the_lessons():
 def test_the_validation_set_is_a_random_draw():
     """The first reviews are simpler than the others: of those set aside, as many have a closing clause as elsewhere."""
     (cell,) = [cell.source for cell in SOURCE.read().cells if "set_aside, learn_from =" in cell.source]
-    space = {"random": random, "train": reviews()[0]}
-    exec(cell.split("\ndef word_counts")[0], space)
+    space = {"random": random, "classifier_reviews": lambda places: (*map(Texts._make, reviews()), None)}
+    exec(cell, space)
     closing = re.compile(r" is [^.,]+, (although|even if) ")
     aside, rest = (
         sum(bool(closing.search(text)) for text, _ in space[part]) / len(space[part])
@@ -293,20 +284,22 @@ def test_a_softmax_too_many_shows_in_the_loss_of_one_batch_and_not_in_its_accura
 def test_the_verdicts_on_the_last_reviews_are_those_of_the_prose(printed_text):
     rows = re.findall(r"^(positive|negative), (\d+)% sure: ", printed_text, re.M)
     assert [verdict for verdict, _ in rows] == ["positive", "negative", "negative"]
-    assert all(int(sure) > 95 for _, sure in rows) and "not in the vocabulary: bored" in printed_text
+    assert all(int(sure) > 90 for _, sure in rows) and "not in the vocabulary: bored" in printed_text
 
 
 def test_in_our_review_only_hiding_not_turns_the_verdict(printed_text):
-    assert "the verdict turns without: not\n" in printed_text
+    assert "the transformer's verdict turns without: not\n" in printed_text
 
 
 def test_the_stored_bag_of_words_wins_on_imdb():
     """The truth of `who_wins_imdb`."""
-    rows = dict(re.findall(r"^(transformer|bag of words) +([\d.]+% +[\d.]+%)$", printed(SOURCE), re.M))
-    (aside, tested), (beside, counted) = (
-        map(float, rows[name].replace("%", "").split()) for name in ("transformer", "bag of words")
-    )
-    assert abs(aside - beside) < 0.3, "level in validation"
+    row = r"IMDb, .*: bag of words ([\d.]+)%, transformer ([\d.]+)%"
+    counted, tested = map(float, re.search(row, printed(SOURCE)).groups())
+    run = recorded("imdb")
+    beside = run["result"]["bag_of_words_validation_accuracy"]
+    assert abs(run["curve"][-1]["accuracy"] - beside) < 0.003, "level in validation"
+    assert 3 <= 100 * recorded("imdb_bert")["result"]["test_accuracy"] - counted < 3.5, "three points"
+    assert round(100 - counted) == 12, "left to win"
     assert 1.5 < counted - tested < 2, "nearly two points"
     assert 87 < counted < 90, "almost nine in ten"
 
@@ -359,17 +352,16 @@ def test_an_epoch_is_one_of_a_textbook_and_its_numbers_are_means_over_texts(size
     assert loss == pytest.approx(F.cross_entropy(logits, labels).item(), rel=1e-9)
 
 
-def test_a_training_that_is_stopped_leaves_model_and_curve_and_goes_on(capsys, monkeypatch):
+def test_a_training_that_is_stopped_leaves_its_model_and_goes_on(capsys):
     """The stop button raises KeyboardInterrupt wherever the training stands: here in the fifth step."""
     cells = [cell.source for cell in SOURCE.read().cells if cell.cell_type == "code"]
-    place = next(place for place, cell in enumerate(cells) if 'len(plan)), "training")' in cell)
-    training, curve = cells[place : place + 2]
+    training = next(cell for cell in cells if 'len(plan)), "training")' in cell)
     space, batch = {}, (torch.randint(9, (4, 6)), torch.ones(4, 6, dtype=torch.bool), torch.randint(3, (4,)))
     exec(SOURCE.cells()["setup"], space)
     model = classifier.Classifier(9, 3, 4, 2, 1, 6)
     space |= {"model": model, "plan": [batch] * 12, "losses": [], "looks": []}
-    space |= {"optimiser": torch.optim.AdamW(model.parameters()), "rate": lambda step, steps: 0.01, "bag_aside": 0.5}
-    space |= {"in_order": [batch], "mixed": [batch]}
+    space |= {"optimiser": torch.optim.AdamW(model.parameters()), "rate": lambda step, steps: 0.01}
+    space |= {"validation": [batch]}
     space["train_step"] = classifier.train_step
 
     def interrupted(*given):
@@ -379,22 +371,9 @@ def test_a_training_that_is_stopped_leaves_model_and_curve_and_goes_on(capsys, m
 
     exec(training, {**space, "train_step": interrupted})
     assert "Stopped after 4 of 12 steps" in capsys.readouterr().out and len(space["losses"]) == 4
-    monkeypatch.setattr(plots.style.plt, "show", lambda: None)
-    for cell in (curve, training, curve):
-        exec(cell, space)
-    assert "12 steps; loss of the last hundred" in capsys.readouterr().out and len(space["losses"]) == 12
-    plots.style.plt.close("all")
-
-
-def test_order_matters_to_the_model_only_after_step_300(printed_text):
-    """Its accuracies on the validation reviews, in order and with their words in a random order, at seven steps."""
-    told = re.findall(r"^step (\d+): (\d+)% in order, (\d+)% in a random order$", printed_text, re.M)
-    looks = {int(step): (int(ordered), int(mixed)) for step, ordered, mixed in told}
-    (counted,) = re.findall(r"bag of words: accuracy ([\d.]+)% on 1,000 validation", printed_text)
-    assert len(looks) == 7 and looks[max(looks)][0] == 98
-    for step, (ordered, mixed) in looks.items():
-        assert ordered - mixed <= 3 if step <= 300 else ordered - mixed >= 5
-        assert mixed < float(counted) + 5, "never much better than the bag of words"
+    exec(training, space)
+    assert "12 steps; validation accuracy after each epoch" in capsys.readouterr().out
+    assert len(space["losses"]) == 12 and len(space["looks"]) == 4
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -439,15 +418,6 @@ def test_the_bag_of_words_is_right_on_every_one_sided_review_and_on_half_of_the_
     assert count == sum(map(bool, map(PLAIN.search, others))) and plain == 100 and abs(rest - 50) < 3
 
 
-def test_more_of_the_validation_reviews_are_one_sided_than_of_the_test_reviews():
-    """A reason why the bag of words does better on them."""
-    (texts, labels), (others, _) = reviews()
-    reviews_aside, _ = classifier_ablations.dealt(list(zip(texts, labels, strict=True)))
-    aside = [text for text, _ in reviews_aside]
-    of_aside, of_test = (sum(map(bool, map(PLAIN.search, part))) / len(part) for part in (aside, others))
-    assert of_aside - of_test > 0.03
-
-
 def test_pairs_of_neighbours_tell_the_first_reviews_apart_until_both_halves_end_alike():
     """The question to think about."""
 
@@ -484,7 +454,14 @@ def test_what_else_was_measured_is_what_its_page_says():
     assert "is not ..., without the: 0 of 36 reviews" in text and "is not ..., without not: 36 of 36 reviews" in text
     (mixed,) = re.findall(r"in a random order: (\d+)% sure, (\d+)% right, (\d+)% sure and wrong", text)
     sure, fitting, both = map(int, mixed)
-    assert abs(sure - 80) < 3 and 50 < fitting < 60 and abs(both - 33) < 3
+    assert 75 < sure < 90 and 50 < fitting < 60 and abs(both - 33) < 3
     assert 14 < next(int(count) for words, count, _ in think if words == "do") < 28
+    for seed in (0, 1, 2):
+        row = rf"seed {seed}, of 139 verdicts turn with but hidden: (\d+); replaced by yet: (\d+); .* although: (\d+)"
+        hidden, yet, although = map(int, re.search(row, text).groups())
+        assert although > max(yet, hidden) and (seed or (hidden, yet) == (0, 0))
+        effects = re.findall(rf"seed {seed}, .*: great ([-+][\d.]+), but [-+][\d.]+, dull ([-+][\d.]+)$", text, re.M)
+        (great, dull), (great_first, dull_last) = [tuple(map(float, row)) for row in effects]
+        assert great > 5 * abs(dull) and -dull_last > 4 * abs(great_first)
     heart = re.findall(r"^epoch \d+: validation accuracy (\d+)%, loss ([\d.]+)", text, re.M)
     assert int(heart[-1][0]) > int(heart[0][0]) and float(heart[-1][1]) > 2 > 1 > float(heart[0][1])
