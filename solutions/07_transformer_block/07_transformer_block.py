@@ -10,11 +10,12 @@
 # *Attention, a network, two shortcuts, two norms*
 #
 # A transformer is a stack of many layers. Stack 24 untrained layers of attention, and after three of them all positions
-# hold the same vector. Stack 24 untrained **transformer blocks**, and the positions stay different up to the top.
+# hold the same vector (in float32, without a mask). Stack 24 untrained **transformer blocks**, and the positions stay
+# different up to the top.
 # **What does a block have that attention lacks, and what is each piece for?**
 #
-# On the way from one to the other you meet three faults. You see each in a plot, build its cure, and see the same plot
-# again. Then you train a stack of blocks, and take its pieces out one at a time.
+# Each piece that a block adds cures a fault, which you see in a plot before and after. Then you train a stack of
+# blocks, and take its pieces out one at a time.
 #
 # | | |
 # |---|---|
@@ -46,8 +47,7 @@ torch.set_num_threads(1)    # these tensors are too small to split among threads
 # %% [markdown]
 # ## Attention on attention makes all positions equal
 #
-# Send sequences of 16 random vectors through both stacks, and measure after every layer or block how much the positions
-# differ:
+# Send sequences of 16 random vectors through both, and measure at every depth how much the positions differ:
 #
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
@@ -122,14 +122,19 @@ draw_by_depth({"Attention alone: equal positions": (
 # <div class="figure-caption">
 #
 # **How to read it.** Depth counts layers of attention, or blocks, with random weights. The lower curve levels off
-# because float32 resolves no smaller difference. There is no mask; with a causal one the curve falls as far, only more
-# slowly ([Measured further](../../site/further.md#lesson-7)).
+# because float32 resolves no smaller difference. There is no mask; with a causal one it falls as far, only more slowly
+# ([Measured further](../../site/further.md#lesson-7)).
 #
 # </div>
 #
+# A block adds a network, two norms, and two shortcuts ($x\;+$):
+#
+# $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}(x)\big),
+# \qquad x \;\leftarrow\; x + \operatorname{network}\big(\operatorname{norm}(x)\big) .$$
+#
 # **Averages of averages are all alike.** All outputs of a layer are averages of the same values. When the vectors are
-# similar, so are their attention weights, and the averages are nearly equal. So each layer shrinks the differences more
-# than the layer before ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
+# similar, so are their attention weights, and the averages are nearly equal. So without a mask each layer shrinks the
+# differences more than the layer before ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
 #
 # Could training repair this? Only if the gradient reaches the lower layers.
 
@@ -191,8 +196,9 @@ def gradient_by_depth(model, x):
 check(gradient_by_depth)
 
 # %% [markdown]
-# Are small weights the cause? PyTorch gives the entries of a matrix a variance of 1/(3e), so a matrix shrinks a vector,
-# or a gradient, to about $1/\sqrt 3$ of its length. A layer has two of them on the way, `to_values` and `unify`.
+# In these layers the gradient fades, too (next plot). Are small weights the cause of both? PyTorch gives the entries of
+# a matrix a variance of 1/(3e), so a matrix shrinks a vector, or a gradient, to about $1/\sqrt 3$ of its length. A
+# layer has two of them on the way, `to_values` and `unify`.
 
 # %% [markdown]
 # <div class="card">
@@ -267,7 +273,8 @@ draw_by_depth({"Shortcuts keep positions apart": ("difference", towers),
                "Shortcuts pass the gradient on": ("gradient", towers)})
 
 # %% [markdown]
-# **The positions still differ at the top, and the gradient reaches the bottom.** What does such a tower fail to learn?
+# **The positions still differ at the top, and the gradient reaches the bottom.** Shortcuts alone solve the
+# first plot. What can this tower still not do, and when does it break?
 #
 # ## Fault 2: attention only averages
 #
@@ -332,8 +339,8 @@ print(f"loss of attention {loss:.2f}")
 #
 # </div>
 #
-# **In 500 steps, attention alone does no better than the best constant.** A straight line that gains on one arm of the
-# V loses as much on the other.
+# **In 500 steps, attention alone does no better than the best constant** (one task, one run). A straight line
+# that gains on one arm of the V loses as much on the other.
 #
 # ## Cure 2: a network computes at each position
 #
@@ -462,7 +469,7 @@ for name, tower in towers.items():
 #
 # <details><summary>Hint 1: line by line</summary>
 #
-# Put each piece of the formula (μ, σ², the denominator, γ and b) beside its code. The code leaves some pieces to
+# Find the code of each piece of the formula: μ, σ², the denominator, γ and b. The code leaves some pieces to
 # functions of PyTorch. What do these compute, according to their documentation?
 #
 # </details>
@@ -560,7 +567,7 @@ plots.diagrams.block_norms()
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
 # The vectors on the thick line are the **residual stream**. With pre-norm they may grow, but every layer reads a
-# normalised copy. Which order is better? You write both, and compare.
+# normalised copy. Which order is better?
 
 # %% [markdown]
 # ## By hand: a block adds to each vector twice
@@ -769,7 +776,7 @@ class Transformer(nn.Module):
 check(Transformer)
 
 # %% [markdown]
-# ## With large matrices, only pre-norm keeps the positions apart
+# ## With large untrained matrices, only pre-norm keeps the positions apart
 #
 # The first picture again, with your stacks in both orders:
 
@@ -788,13 +795,13 @@ draw_by_depth({"Both orders keep positions apart": ("difference", stacks[1]),
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Left: PyTorch's initial weights. Right: all matrices twice as large. Before training, no mask.
+# **How to read it.** Left: PyTorch's initial weights. Right: all matrices twice as large. One seed, no mask.
 #
 # </div>
 #
 # **Post-norm rescales the shortcut, too.** Each norm brings the whole sum back to size 1, and shrinks what a vector has
-# carried up from below. With pre-norm the stream grows, and the common vector that attention adds becomes a smaller
-# part of it ([Measured further](../../site/further.md#lesson-7) takes the growth away).
+# carried up from below. With pre-norm the stream grows. With this growth taken away, pre-norm makes the positions
+# alike, too ([Measured further](../../site/further.md#lesson-7)).
 #
 # Deep post-norm stacks are harder to train, too: they need a **[warm-up](../../site/glossary.md#warm-up)**: a
 # **[learning rate](../../site/glossary.md#learning-rate)** (how far a step goes) that starts near 0 ([Xiong et al.,
@@ -803,8 +810,7 @@ draw_by_depth({"Both orders keep positions apart": ("difference", stacks[1]),
 # %% [markdown]
 # ## Your model so far
 #
-# Train your stack, three pre-norm blocks with a causal mask, on the text of lessons 1 to 6. The folded function notes
-# for later how much the positions differ after the last block.
+# Train your stack, three pre-norm blocks with a causal mask, on the text of lessons 1 to 6.
 
 # %% tags=["hide-input"]
 def noted_before(norm):
@@ -834,8 +840,8 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The rows below the
-# top had three times as many steps.
+# **How to read it.** Farther left is better. The point is your run, a fourth beside our three (ticks). The rows
+# below the top had three times as many steps.
 #
 # </div>
 
@@ -962,7 +968,7 @@ def draw_ablations(lost, noted):
 # %% [markdown]
 # Take each piece out of all three blocks; without norms, the stack's last one goes, too.
 
-# %% mystnb={"image": {"alt": "Two panels. Left, bits per byte: the whole stack is at 2.3, without norms 2.4, without the network 2.7, without attention 3.5, on the line of order 1, without shortcuts 4.5, on the line of order 0. Right, the difference between positions against the training step, 0 to 1,200, on a logarithmic axis: without shortcuts it falls from above a tenth to a few millionths; the other four curves end close to 1."}}
+# %% mystnb={"image": {"alt": "Two panels. Left, bits per byte: the whole stack is at 2.3, without norms 2.4, without the network 2.7, without attention 3.5, on the line of order 1, without shortcuts 4.5, on the line of order 0. Right, the difference between positions against the training step, 0 to 1,200, on a logarithmic axis: without shortcuts it falls from above a tenth to a few millionths; the other four curves dip in the first steps, one of them below a tenth, and end close to 1."}}
 class Ablated(nn.Module):
     def __init__(self, stack, piece):
         super().__init__()
@@ -991,7 +997,8 @@ print(f"difference without shortcuts: {first:.2g} in the first step, {last:.2g} 
 # <div class="figure-caption">
 #
 # **How to read it.** One seed. Left: held-out [bits per byte](../../site/glossary.md#bits-per-byte) after 1,200 steps.
-# Right: the difference after the last block, in the windows of each training step; colours as on the left.
+# Right: the difference after the last block, in each training step; colours as on the left. All curves dip at first;
+# all but one return.
 #
 # </div>
 
@@ -999,22 +1006,21 @@ print(f"difference without shortcuts: {first:.2g} in the first step, {last:.2g} 
 check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# **Without shortcuts the positions become alike again, now in training.** With nearly the same vector everywhere, a
-# model can hardly beat *order 0*, the frequencies of single bytes. That is its score. (Before training its positions
-# still differ. Why training makes them alike, the picture does not show.)
+# **Training without shortcuts makes the positions alike.** With nearly the same vector everywhere, a
+# model can hardly beat *order 0*, the frequencies of single bytes. That is its score. Why training makes them
+# alike, the picture does not show.
 #
 # **Without attention, the blocks see only the last byte**, and reach *order 1*, the frequencies after each byte.
 # **Without the network** they lose a third of a bit.
 #
-# **Without norms three blocks lose less than a tenth.** Fault 3 needs depth: in twelve blocks with matrices twice as
-# large, training without norms diverges, in three runs of three. In a single block norms are worth half a bit, which
-# fault 3 does not explain (both in [Measured further](../../site/further.md#lesson-7)).
+# **Without norms three blocks lose less than a tenth.** They start with PyTorch's weights, with which nothing exploded.
+# Twelve blocks with matrices twice as large diverge without norms, in three runs of three. In a single block norms
+# are worth half a bit: fault 3 is not all they cure (both in [Measured further](../../site/further.md#lesson-7)).
 
 # %% [markdown]
 # ## Optional: the gain, and the number of parameters
 #
-# **A deep tower without shortcuts needs a gain close to 1.** In the player, vary the depth and the *gain*, the width
-# times the variance of a matrix's entries.
+# In the player, vary the depth and the *gain*, the width times the variance of a matrix's entries.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -1039,8 +1045,8 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 #
 # - **shortcuts** keep the positions apart and pass the gradient on,
 # - **the network** computes, at each position, what averages cannot,
-# - **norms** keep the vectors from exploding in a deep stack. With large matrices, only pre-norm also keeps the
-#   positions apart.
+# - **norms** keep the vectors from exploding in a deep stack with large matrices. There, before training, only pre-norm
+#   also keeps the positions apart.
 #
 # In your trained stack of three blocks (one seed), the shortcuts were worth most: without them the positions became
 # alike, as in the first picture. The norms were worth least.
