@@ -9,25 +9,23 @@
 #
 # *Attention, a network, two shortcuts, two norms*
 #
-# Put 24 untrained layers of attention on top of each other, and after three of them all positions hold the same
-# vector (in float32, without a mask). The **transformer block** adds a network, two shortcuts and two norms to the
-# attention:
+# A transformer is a stack of many layers. Stack 24 untrained layers of attention, and after three of them all positions
+# hold the same vector (in float32, without a mask). Stack 24 untrained **transformer blocks**, and the positions stay
+# different up to the top.
+# **What does a block have that attention lacks, and what is each piece for?**
 #
-# $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}(x)\big),
-# \qquad x \;\leftarrow\; x + \operatorname{network}\big(\operatorname{norm}(x)\big) .$$
-#
-# **What is each of these pieces for, and what is it worth in a trained model?** Towers of layers show three faults
-# and their cures. Then you train a small stack without each piece, and see what each loss costs.
+# Each piece that a block adds cures a fault, which you see in a plot before and after. Then you train a stack of
+# blocks, and take its pieces out one at a time.
 #
 # | | |
 # |---|---|
-# | **You will build** | a measure of gradients by depth, the feed-forward network, the layer norm, the block in both orders, the stack, and a tool that takes a block apart |
+# | **You will build** | a measure of gradients by depth, the feed-forward network, the layer norm, the block, the stack, and a tool that takes a block apart |
 # | **You need** | [lessons 4](../04_multi_head/04_multi_head.ipynb) to [6](../06_positions/06_positions.ipynb), and how to write an `nn.Module` |
-# | **It takes** | about 115 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
+# | **It takes** | about 110 minutes: six exercises, one of them with two bugs to fix, and two predictions; 27 points |
 # | **It computes** | for seconds a cell; the last trainings take longer, and you may stop them |
 #
 # Letters, as in the [notation table](../../site/notation.md): b batch, t positions, e width, h heads. Layers, blocks
-# and positions are counted from 0. `SelfAttention` is the multi-head attention of lesson 4, with or without a mask.
+# and positions are counted from 0. `SelfAttention` is lesson 4's, with or without a mask.
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import matplotlib.pyplot as plt
@@ -41,23 +39,20 @@ from helpers.parts.blocks import FeedForward as FinishedFeedForward
 from helpers.parts.blocks import LayerNorm as FinishedNorm
 from helpers.parts.blocks import SelfAttention
 from helpers.parts.blocks import TransformerBlock as FinishedBlock
-from helpers.parts.masks import causal_mask
 from helpers.progress import progress
 
 check = start("07_transformer_block")
 torch.set_num_threads(1)    # these tensors are too small to split among threads
 
 # %% [markdown]
-# ## Fault 1: depth makes the positions equal
+# ## Attention on attention makes all positions equal
 #
-# Stack 24 self-attention layers, each with its own weights. Send sequences of 16 random vectors through, and measure
-# after every layer how much the positions differ:
+# Send sequences of 16 random vectors through both, and measure at every depth how much the positions differ:
 #
 # $$\text{difference} \;=\; \frac{\lVert x - \bar x \rVert}{\lVert x \rVert},
 # \qquad \bar x = \text{the mean over the positions of each sequence}.$$
 #
-# The difference is 0 when all positions hold the same vector, and near 1 for random vectors. (The code calls each
-# stacked layer a *block*.)
+# The difference is 0 when all positions hold the same vector, and near 1 for random vectors.
 
 # %%
 class Tower(nn.Module):
@@ -99,64 +94,55 @@ LABELS = {
     "size": ("depth", "size of the vectors"),
 }
 
-class Masked(nn.Module):
-    """An attention layer in which no position sees a later one."""
-
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x):
-        return self.layer(x, causal_mask(x.shape[1], x.device))
-
-def draw_by_depth(towers, titles):
-    """A panel for each of the quantities in titles, a line for each tower."""
-    legend = len(towers) > 1
-    shape = (6.4 if len(titles) > 1 else 4.6, 3.8 if legend else 3)
-    figure, axes = plt.subplots(1, len(titles), figsize=shape, squeeze=False)
-    for ax, (quantity, title) in zip(axes[0], titles.items(), strict=True):
+def draw_by_depth(panels):
+    """A panel for each title: a quantity by depth, with a line for each tower."""
+    shape = (6.4 if len(panels) > 1 else 4.8, 3.8)
+    figure, axes = plt.subplots(1, len(panels), figsize=shape, squeeze=False)
+    for ax, (title, (quantity, towers)) in zip(axes[0], panels.items(), strict=True):
         lines = {}
         for name, tower in towers.items():
             values = by_depth(quantity, tower, x)
             lines[name] = (range(len(values)), values)
         plots.curves(lines, *LABELS[quantity], log="y", title=title, ax=ax)
-        if legend:
-            ax.legend().remove()
-    if legend:
-        handles = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside lower center", ncols=2)
+        ax.legend().remove()
+    handles = axes[0, 0].get_legend_handles_labels()
+    columns = len(towers) if len(panels) > 1 else 2
+    figure.legend(*handles, loc="outside lower center", ncols=columns)
     plt.show()
 
-# %% mystnb={"image": {"alt": "Two curves against depth, 0 to 24, on a logarithmic axis. The difference between positions starts at 1. Without a mask it is a quarter after one layer, about one fifty-thousandth after two, and stays at one ten-millionth from the third layer on. With a causal mask it falls along a nearly straight line and gets there after twelve layers."}}
+# %% mystnb={"image": {"alt": "Two curves against depth, 0 to 24, on a logarithmic axis. The difference between positions starts at 1. With attention alone it is a quarter after one layer, about one fifty-thousandth after two, and stays at one ten-millionth from the third layer on. With transformer blocks it falls slowly, and ends at about three quarters."}}
 torch.manual_seed(1)
 x = torch.randn(8, 16, 32).to(device())    # (b, t, e)
 bare = Tower(SelfAttention(32, 4) for _ in range(24)).to(device())
-masked = Tower(Masked(layer) for layer in bare.blocks)
-draw_by_depth({"no mask": bare, "causal mask": masked},
-              {"difference": "Depth makes the positions equal"})
+of_blocks = Tower(FinishedBlock(32, 4, pre_norm=True) for _ in range(24)).to(device())
+draw_by_depth({"Attention alone: equal positions": (
+    "difference", {"attention alone": bare, "transformer blocks": of_blocks})})
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** The lines level off because float32 resolves no smaller difference.
+# **How to read it.** Depth counts layers of attention, or blocks, with random weights. The lower curve levels off
+# because float32 resolves no smaller difference. There is no mask; with a causal one it falls as far, only more slowly
+# ([Measured further](../../site/further.md#lesson-7)).
 #
 # </div>
 #
+# A block adds a network, two norms, and two shortcuts ($x\;+$):
+#
+# $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}(x)\big),
+# \qquad x \;\leftarrow\; x + \operatorname{network}\big(\operatorname{norm}(x)\big) .$$
+#
 # **Averages of averages are all alike.** All outputs of a layer are averages of the same values. When the vectors are
 # similar, so are their attention weights, and the averages are nearly equal. So without a mask each layer shrinks the
-# differences more than the layer before ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)). With a
-# causal mask it takes a dozen layers instead of three. The towers below have no mask; the trained model has one.
+# differences more than the layer before ([Dong, Cordonnier and Loukas, 2021](https://arxiv.org/abs/2103.03404)).
 #
 # Could training repair this? Only if the gradient reaches the lower layers.
 
 # %% [markdown]
-# ## Without shortcuts the gradient fades, too
+# ## Fault 1: differences and gradients fade on the way
 #
-# A gradient needs a loss. Ours is the mean squared distance from the sequence **backwards**. (The tower cannot learn
-# that; we only want gradients.)
-#
-# All weights and biases of a block are one long vector $\theta$. The length of its gradient tells how strongly the loss
-# pulls on the block:
+# A gradient needs a loss. Ours is the mean squared distance from the sequence **backwards**. All weights and biases of
+# a block are one long vector $\theta$. The length of its gradient tells how strongly the loss pulls on the block:
 #
 # $$g \;=\; \left\lVert \frac{\partial L}{\partial \theta} \right\rVert
 # \;=\; \sqrt{\sum_{\text{parameters of the block}} \;\;
@@ -167,8 +153,8 @@ draw_by_depth({"no mask": bare, "causal mask": masked},
 #
 # **Exercise 1 · `gradient_by_depth`** &nbsp; ★★☆ · 12 minutes · 4 points
 #
-# Return $g$ for every block of a model, in one tensor. The parameters may already hold gradients in their `.grad`.
-# These must not affect the result; you may clear or overwrite them.
+# Return $g$ for every block of a model, in one tensor. Gradients that the parameters already hold in `.grad` must not
+# affect the result; you may clear or overwrite them.
 #
 # <details><summary>Hint 1: two ways to gradients</summary>
 #
@@ -178,9 +164,8 @@ draw_by_depth({"no mask": bare, "causal mask": masked},
 # </details>
 # <details><summary>Hint 2: an example with two blocks</summary>
 #
-# Suppose that in block 0 the gradient of the weight is (3, 0) and that of the bias is (4), and in block 1 they are
-# (6, 2) and (3). The result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²). Lengths do not simply add: 3 + 4 is not
-# 5.
+# In block 0 the gradient of the weight is (3, 0) and that of the bias is (4), in block 1 they are (6, 2) and (3). The
+# result is (5, 7): √(3² + 0² + 4²) and √(6² + 2² + 3²).
 #
 # When you call `torch.autograd.grad` several times on one loss, all calls but the last need `retain_graph=True`.
 # `torch.stack` makes one tensor of a list of tensors.
@@ -211,9 +196,9 @@ def gradient_by_depth(model, x):
 check(gradient_by_depth)
 
 # %% [markdown]
-# **Each layer of the tower multiplies the gradient by about a third.** PyTorch gives the entries of a matrix a variance
-# of 1/(3e), so a matrix shrinks a vector, or a gradient, to about $1/\sqrt 3$ of its length. A layer has two of them on
-# the way, `to_values` and `unify`. What would larger weights change?
+# In these layers the gradient fades, too (next plot). Are small weights the cause of both? PyTorch gives the entries of
+# a matrix a variance of 1/(3e), so a matrix shrinks a vector, or a gradient, to about $1/\sqrt 3$ of its length. A
+# layer has two of them on the way, `to_values` and `unify`.
 
 # %% [markdown]
 # <div class="card">
@@ -243,11 +228,8 @@ with torch.no_grad():
         block.to_values.weight *= 3**0.5
         block.unify.weight *= 3**0.5
 towers = {"PyTorch's weights": bare, "larger weights": larger}
-draw_by_depth(towers, {"difference": "Equal positions in both",
-                       "gradient": "A fading gradient in one"})
-for name, tower in towers.items():
-    pull = gradient_by_depth(tower, x)
-    print(f"{name}: gradient of block 0 {pull[0]:.1e}, of block 23 {pull[23]:.1e}")
+draw_by_depth({"Equal positions in both": ("difference", towers),
+               "A fading gradient in one": ("gradient", towers)})
 
 # %% [markdown]
 # <div class="figure-caption">
@@ -260,21 +242,20 @@ for name, tower in towers.items():
 check.prediction("larger_weights", larger_weights)
 
 # %% [markdown]
-# **Two different things go wrong.** Small weights make the gradient fade. Averaging makes the positions equal, at
-# either scale of the weights ([Measured further](../../site/further.md#lesson-7)).
+# **Two different things go wrong.** Small weights make the gradient fade, to about a third in each layer. Averaging
+# makes the positions equal, at either scale of the weights ([Measured further](../../site/further.md#lesson-7)).
 
 # %% [markdown]
 # ## Cure 1: a shortcut adds to the input instead of replacing it
 #
-# Larger weights leave the positions equal. One change cures both, the equal positions and the fading gradient: add a
-# layer's output to its input.
+# One change cures both: add a layer's output to its input.
 #
 # $$y \;=\; x + f(x), \qquad\qquad \frac{\partial y}{\partial x} \;=\; I + \frac{\partial f}{\partial x} .$$
 #
-# **The identity $I$ is what matters.** Each input vector reaches the top as one term of a sum. On the way back, one
-# term of the gradient passes all layers unchanged. A layer learns only what to add, the *residual* ([He et al.,
-# 2016, section 3](https://arxiv.org/abs/1512.03385)), hence the name **[residual
-# connection](../../site/glossary.md#residual-connection)**, or **shortcut**.
+# Each input vector reaches the top as one term of a sum. On the way back the identity $I$ passes one term of the
+# gradient through all layers unchanged. A layer learns only what to add, the *residual* ([He et al., 2016, section
+# 3](https://arxiv.org/abs/1512.03385)): hence **[residual connection](../../site/glossary.md#residual-connection)**, or
+# **shortcut**.
 
 # %% mystnb={"image": {"alt": "Two panels by depth, on logarithmic axes, each with a curve without shortcuts and one with them. Left, the difference between positions: without shortcuts it falls to one ten-millionth within three blocks; with shortcuts it stays near 1 and ends at two thirds. Right, the length of the gradient by block: without shortcuts it falls from a twentieth at the top to below one trillionth at the bottom; with shortcuts it is nearly level, about 2 at the bottom and 1 at the top."}}
 class Shortcut(nn.Module):
@@ -287,25 +268,19 @@ class Shortcut(nn.Module):
 
 torch.manual_seed(1)
 with_shortcuts = Tower(Shortcut(SelfAttention(32, 4)) for _ in range(24)).to(device())
-draw_by_depth({"without shortcuts": bare, "with shortcuts": with_shortcuts},
-              {"difference": "Shortcuts keep positions apart",
-               "gradient": "Shortcuts pass the gradient on"})
+towers = {"without shortcuts": bare, "with shortcuts": with_shortcuts}
+draw_by_depth({"Shortcuts keep positions apart": ("difference", towers),
+               "Shortcuts pass the gradient on": ("gradient", towers)})
 
 # %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Both towers have PyTorch's initial weights.
-#
-# </div>
-#
-# **The positions still differ at the top, and the gradient is at least as strong at the bottom as at the top.** What
-# does such a tower fail to learn?
+# **The positions still differ at the top, and the gradient reaches the bottom.** Shortcuts alone solve the
+# first plot. What can this tower still not do, and when does it break?
 #
 # ## Fault 2: attention only averages
 #
 # For given attention weights, attention is linear: it averages its values, and multiplies by a matrix. A simple task
 # shows what is missing: return the distance of each component from its mean over the positions. Train four attention
-# layers with shortcuts on it, with [Adam](../../site/glossary.md#adam) and fresh random sequences.
+# layers with shortcuts on it, on random sequences, with [Adam](../../site/glossary.md#adam).
 
 # %% tags=["hide-input"]
 def train(model, target, steps, rate=0.01):
@@ -364,14 +339,13 @@ print(f"loss of attention {loss:.2f}")
 #
 # </div>
 #
-# **In 500 steps, attention alone does no better than the best constant.** A straight line that gains on one arm of the
-# V loses as much on the other.
+# **In 500 steps, attention alone does no better than the best constant** (one task, one run). A straight line
+# that gains on one arm of the V loses as much on the other.
 #
 # ## Cure 2: a network computes at each position
 #
-# The missing piece is the **[feed-forward
-# network](../../site/glossary.md#feed-forward-network)**: two linear layers with a ReLU between them, applied to
-# **every position by itself**, with the same weights:
+# The cure is the **[feed-forward network](../../site/glossary.md#feed-forward-network)**: two linear layers with a ReLU
+# between them, applied to **every position by itself**, with the same weights:
 #
 # $$\operatorname{ff}(v) \;=\; W_2 \,\max(0,\; W_1 v + b_1) + b_2 .$$
 #
@@ -424,7 +398,7 @@ class FeedForward(nn.Module):
 check(FeedForward)
 
 # %% [markdown]
-# The same task, for your network alone and on top of the four attention layers. All layers are trained:
+# The same plot, for your network alone and on top of the four attention layers. All layers are trained:
 
 # %% mystnb={"image": {"alt": "Two panels, the same plot as before. Left, one network: the dots scatter around the V in a broad band. Right, attention and one network: the dots lie on the V, closely."}}
 models = {}
@@ -441,10 +415,10 @@ draw_answers({"The network alone scatters": models["one network"],
 # ## Fault 3: large matrices make the vectors explode
 #
 # Every layer now adds something to its input. Alternate attention and networks, each with a shortcut, in two towers:
-# one with PyTorch's initial weights, one with all matrices twice as large, still less than [He et al.
-# (2015)](https://arxiv.org/abs/1502.01852) give ReLU networks.
+# one with PyTorch's initial weights, one with all matrices twice as large (still less than [He et al.,
+# 2015](https://arxiv.org/abs/1502.01852), give ReLU networks).
 
-# %% mystnb={"image": {"alt": "Two panels against depth, on logarithmic axes, each with a curve for PyTorch's weights and one for matrices twice as large. Left, the size of the vectors: with PyTorch's weights it rises from 1 to about 4; with matrices twice as large it rises along a nearly straight line to more than one hundred million. Right, the difference between positions: with PyTorch's weights it ends near a half; with matrices twice as large it falls below one thousandth."}}
+# %% mystnb={"image": {"alt": "The size of the vectors against depth, 0 to 24, on a logarithmic axis. With PyTorch's weights it rises from 1 to about 4. With matrices twice as large it rises along a nearly straight line to more than one hundred million."}}
 @torch.no_grad()
 def enlarge(model, factor):
     for matrix in (p for p in model.parameters() if p.dim() == 2):
@@ -458,8 +432,7 @@ towers = {}
 for name, factor in {"PyTorch's weights": 1, "matrices twice as large": 2}.items():
     torch.manual_seed(1)
     towers[name] = enlarge(Tower(pair() for _ in range(24)), factor)
-draw_by_depth(towers, {"size": "Doubled: vectors explode",
-                       "difference": "Doubled: positions alike"})
+draw_by_depth({"Large matrices: vectors explode": ("size", towers)})
 for name, tower in towers.items():
     print(f"{name}: gradient of block 0 {gradient_by_depth(tower, x)[0]:.0f}")
 
@@ -471,8 +444,8 @@ for name, tower in towers.items():
 #
 # </div>
 #
-# **With doubled matrices the vectors explode**, to more than 10⁸ after 24 pairs, and the positions become nearly equal
-# again. In float32 the gradient is no longer a number (nan): no training can begin.
+# **With doubled matrices the vectors explode**, to more than 10⁸ after 24 pairs. In float32 the gradient is no longer a
+# number (nan): no training can begin.
 #
 # ## Cure 3: every layer reads vectors of one size
 #
@@ -491,15 +464,13 @@ for name, tower in towers.items():
 #
 # **Exercise 3 · `LayerNorm`** &nbsp; fix · ★★☆ · 10 minutes · 4 points
 #
-# The code below runs, and models can be trained with it. Yet it differs from the formula in **two** places. Fix both,
-# in `forward`. Each fix earns points on its own. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`,
-# `F.layer_norm`).
+# The code below runs, and differs from the formula in **two** places. Fix both, in `forward`. Each fix earns points on
+# its own. Do not call `FinishedNorm`, or PyTorch's own norm (`nn.LayerNorm`, `F.layer_norm`).
 #
 # <details><summary>Hint 1: line by line</summary>
 #
-# Write the pieces of the formula on the left (μ, σ², the denominator, γ and b) and the code for each on the right.
-# The code leaves some pieces to functions of PyTorch. What do these functions compute, according to their
-# documentation?
+# Find the code of each piece of the formula: μ, σ², the denominator, γ and b. The code leaves some pieces to
+# functions of PyTorch. What do these compute, according to their documentation?
 #
 # </details>
 # <details><summary>Hint 2: two small experiments</summary>
@@ -538,47 +509,34 @@ class LayerNorm(nn.Module):
 check(LayerNorm)
 
 # %% [markdown]
-# Compare your norm with PyTorch's on three kinds of vectors:
-
-# %% tags=["nbval-check-output"]
-mine, theirs = LayerNorm(32).to(device()), nn.LayerNorm(32).to(device())
-samples = {"ordinary": x, "tiny": 0.001 * x, "constant": torch.full_like(x, 3.5)}
-for name, sample in samples.items():
-    agree = torch.allclose(mine(sample), theirs(sample), atol=1e-5)
-    print(f"{name}: the same as PyTorch's: {agree}")
-
-# %% [markdown]
 # <details><summary>What was wrong, and why nothing complained</summary>
 #
-# `x.std()` divides the sum of squares by e − 1 instead of e, as one does to *estimate* a variance from a sample. So
-# every output is multiplied by √((e − 1)/e). And ε was added outside the root instead of under it. For very small
-# vectors the correct divisor, √(σ² + ε), is about √ε, so the result stays small; σ + ε is far smaller, so the result
-# is far too large ([Measured further](../../site/further.md#lesson-7) has the numbers).
+# `x.std()` divides the sum of squares by e − 1 instead of e, as one does to *estimate* a variance from a sample. And ε
+# was added outside the root instead of under it: for very small vectors, σ + ε is far smaller than √(σ² + ε), and the
+# result far too large ([Measured further](../../site/further.md#lesson-7) has the numbers).
 #
-# A model trained with such a norm can adapt to it. But with the correct norm, the same weights compute something
+# A model trained with such a norm can adapt to it. With the correct norm, the same weights then compute something
 # slightly different in every layer, and no error is raised.
 #
 # </details>
 #
-# Fault 3 again, now with a norm before every layer:
+# The same plot, now with a norm before every layer:
 
-# %% mystnb={"image": {"alt": "Two panels against depth, 0 to 24, on logarithmic axes, each with a curve without norms and one with them, all matrices twice as large. Left, the size of the vectors: without norms it rises to more than one hundred million, with norms to about 7. Right, the difference between positions: without norms it falls below one thousandth, with norms it stays above a third."}}
+# %% mystnb={"image": {"alt": "The size of the vectors against depth, 0 to 24, on a logarithmic axis, three curves. Two are as before: with PyTorch's weights a rise to about 4, with matrices twice as large to more than one hundred million. With matrices twice as large and norms it rises to about 7."}}
 def normed_pair():
     return nn.Sequential(*(Shortcut(nn.Sequential(FinishedNorm(32), layer))
                            for layer in (SelfAttention(32, 4), FinishedFeedForward(32))))
 
 torch.manual_seed(1)
 normed = enlarge(Tower(normed_pair() for _ in range(24)), 2)
-draw_by_depth({"without norms": towers["matrices twice as large"], "with norms": normed},
-              {"size": "Norms keep the size in bounds",
-               "difference": "They keep positions apart"})
+towers["twice as large, with norms"] = normed
+draw_by_depth({"Norms keep the size in bounds": ("size", towers)})
 print(f"with norms: gradient of block 0 {gradient_by_depth(normed, x)[0]:.0f}")
 
 # %% [markdown]
-# **With a norm before every layer, doubled matrices do about what PyTorch's weights did without norms.** Without norms,
-# a layer's output grows with the sum that it reads, so each layer multiplies the sum. With norms it adds a vector of
-# about the same size each time, and changes the growing sum less and less ([Measured
-# further](../../site/further.md#lesson-7) takes the growth away).
+# **With norms, doubled matrices enlarge the vectors little more than PyTorch's weights do.** Without norms, a layer's
+# output grows with the sum that it reads, so each layer multiplies the sum. With norms it adds a vector of about the
+# same size each time.
 #
 # ## A block is two layers, each with a shortcut and a norm
 #
@@ -601,23 +559,21 @@ plots.diagrams.block_norms()
 # $$x \;\leftarrow\; \operatorname{norm}_1\big(x + \operatorname{attention}(x)\big),
 # \qquad x \;\leftarrow\; \operatorname{norm}_2\big(x + \operatorname{ff}(x)\big) .$$
 #
-# **Pre-norm** (GPT-2 and most models since; [Radford et al.,
+# **Pre-norm** (GPT-2; [Radford et al.,
 # 2019](https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf),
 # section 2.3): normalise what goes *into* a layer, and leave the shortcut alone:
 #
 # $$x \;\leftarrow\; x + \operatorname{attention}\big(\operatorname{norm}_1(x)\big),
 # \qquad x \;\leftarrow\; x + \operatorname{ff}\big(\operatorname{norm}_2(x)\big) .$$
 #
-# With pre-norm, the vectors on the line, the **residual stream**, may grow, but every layer reads a normalised
-# copy. With post-norm every term of the sum is rescaled at each norm. Deep post-norm stacks are harder to train, and
-# need a **[warm-up](../../site/glossary.md#warm-up)**: a **[learning rate](../../site/glossary.md#learning-rate)** (how
-# far a step goes) that starts near 0 ([Xiong et al., 2020](https://arxiv.org/abs/2002.04745)).
+# The vectors on the thick line are the **residual stream**. With pre-norm they may grow, but every layer reads a
+# normalised copy. Which order is better?
 
 # %% [markdown]
 # ## By hand: a block adds to each vector twice
 #
-# The three words of the earlier lessons go through a pre-norm block with two heads of width 2. Here `unify`, `widen`
-# and `narrow` change no number, so the network is just a ReLU. Fill in the three missing numbers.
+# The three words of the earlier lessons go through a pre-norm block with two heads. Here `unify`, `widen` and `narrow`
+# change no number, so the network is just a ReLU. Fill in the three missing numbers; the next cell prints them.
 
 # %% tags=["hide-input"]
 from helpers.data.toy.three_words import THREE_WORDS, W_K, W_Q, W_V, X
@@ -649,8 +605,6 @@ plots.number_grids(
 # is the sum of two others: *x* + attention, and ReLU.
 #
 # </div>
-#
-# The next cell prints the three numbers.
 
 # %% tags=["hide-cell", "nbval-check-output"]
 for name, grid in {"norm": normed_again, "ReLU": added, "y": halfway + added}.items():
@@ -732,7 +686,7 @@ class TransformerBlock(nn.Module):
 check(TransformerBlock)
 
 # %% [markdown]
-# The folded cell compares your block, and the numbers by hand, with PyTorch's block.
+# The folded cell compares it, and the numbers by hand, with PyTorch's block.
 
 # %% tags=["hide-input", "nbval-check-output"]
 @torch.no_grad()
@@ -767,9 +721,9 @@ print(f"by hand: the same as PyTorch's block: {agree}")
 # A **transformer** is any architecture for a set of connected units, such as words or patches of an image, in which the
 # units interact **only through attention** (after [Bloem, 2019](https://peterbloem.nl/blog/transformers)).
 #
-# Two things can go wrong. Each block should have **weights of its own**: `[block] * 24` holds one block 24 times, and
-# the model runs, with a twenty-fourth of the parameters. And with pre-norm, the stack needs **one more norm at the
-# end**, or the layer after it would read vectors that have never been normalised.
+# Each block needs **weights of its own**: `[block] * 24` holds one block 24 times, and the model runs, with a
+# twenty-fourth of the parameters. And with pre-norm, the stack needs **one more norm at the end**, or the layer after
+# it would read vectors that have never been normalised.
 
 # %% [markdown]
 # <div class="card">
@@ -822,10 +776,41 @@ class Transformer(nn.Module):
 check(Transformer)
 
 # %% [markdown]
+# ## With large untrained matrices, only pre-norm keeps the positions apart
+#
+# The first picture again, with your stacks in both orders:
+
+# %% mystnb={"image": {"alt": "Two panels with the difference between positions against depth, 0 to 24, on logarithmic axes, each with three curves. Left, PyTorch's weights: with attention alone it falls to one ten-millionth within three layers; with pre-norm it ends near 0.7, with post-norm near a third. Right, matrices twice as large: with attention alone it falls to one ten-millionth within five layers; with post-norm it falls along a nearly straight line, to below one ten-thousandth; with pre-norm it stays above a third."}}
+stacks = {}
+for factor in (1, 2):
+    torch.manual_seed(1)
+    stacks[factor] = {
+        "attention alone": enlarge(Tower(SelfAttention(32, 4) for _ in range(24)), factor),
+        "pre-norm": enlarge(Transformer(32, 4, 24, pre_norm=True), factor),
+        "post-norm": enlarge(Transformer(32, 4, 24, pre_norm=False), factor),
+    }
+draw_by_depth({"Both orders keep positions apart": ("difference", stacks[1]),
+               "Twice as large: only pre-norm": ("difference", stacks[2])})
+
+# %% [markdown]
+# <div class="figure-caption">
+#
+# **How to read it.** Left: PyTorch's initial weights. Right: all matrices twice as large. One seed, no mask.
+#
+# </div>
+#
+# **Post-norm rescales the shortcut, too.** Each norm brings the whole sum back to size 1, and shrinks what a vector has
+# carried up from below. With pre-norm the stream grows. With this growth taken away, pre-norm makes the positions
+# alike, too ([Measured further](../../site/further.md#lesson-7)).
+#
+# Deep post-norm stacks are harder to train, too: they need a **[warm-up](../../site/glossary.md#warm-up)**: a
+# **[learning rate](../../site/glossary.md#learning-rate)** (how far a step goes) that starts near 0 ([Xiong et al.,
+# 2020](https://arxiv.org/abs/2002.04745)). GPT-2 and most models since use pre-norm, and so does your model.
+
+# %% [markdown]
 # ## Your model so far
 #
-# Train your stack, with three blocks and a causal mask, on the text of lessons 1 to 6. The folded function notes, for
-# later, how much the positions differ after the last block.
+# Train your stack, three pre-norm blocks with a causal mask, on the text of lessons 1 to 6.
 
 # %% tags=["hide-input"]
 def noted_before(norm):
@@ -855,8 +840,8 @@ ladder.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Farther left is better. A point is your model, ticks are three runs of ours. The rows below the
-# top had three times as many steps.
+# **How to read it.** Farther left is better. The point is your run, a fourth beside our three (ticks). The rows
+# below the top had three times as many steps.
 #
 # </div>
 
@@ -880,14 +865,14 @@ ladder.show()
 # | `"norms"` | both norms pass their input on unchanged |
 #
 # All else stays, in the block's own order: post-norm without attention still applies both norms. Leave the given block
-# unchanged. The remaining pieces are the block's own: gradients reach them, and when their weights change later, the
-# result does, too. The block comes without dropout.
+# unchanged. The remaining pieces are the block's own: gradients reach them, and when their weights change, so does the
+# result. The block comes without dropout.
 #
 # <details><summary>Hint 1: the four lines, again</summary>
 #
-# Write down the two lines of each order, and mark in them what changes for each piece. A function that is defined
-# inside `ablated` and returned remembers `block` and `piece`. Copies do not work here: `copy.deepcopy` shares too
-# little with the block, `copy.copy` too much.
+# Mark in the two lines of each order what changes for each piece. A function that is defined inside `ablated` and
+# returned remembers `block` and `piece`. Copies do not work here: `copy.deepcopy` shares too little with the block,
+# `copy.copy` too much.
 #
 # </details>
 # <details><summary>Hint 2: an example with simple layers</summary>
@@ -895,8 +880,8 @@ ladder.show()
 # Let x be (1, 3) and the order pre-norm. The attention doubles its input, the network adds 1 to each component, the
 # norms subtract the mean.
 #
-# - The whole block: the norm is (−1, 1), doubled (−2, 2), the sum (−1, 5). Its norm is (−3, 3), plus 1 is (−2, 4),
-#   and the result (−3, 9).
+# - The whole block: the norm is (−1, 1), doubled (−2, 2), the sum (−1, 5). Its norm is (−3, 3), plus 1 is (−2, 4), and
+#   the result (−3, 9).
 # - Without attention the result is (1, 5), without the network (−1, 5).
 # - Without shortcuts it is (−1, 3): (−1, 1), (−2, 2), again (−2, 2), then plus 1.
 # - Without norms it is (7, 19): (2, 6), (3, 9), (4, 10), and the sum.
@@ -940,13 +925,12 @@ check(ablated)
 #
 # **Prediction · `norms_without_shortcuts`** &nbsp; 1 minute · no points
 #
-# Take 24 post-norm blocks with matrices twice as large, and ablate the shortcuts. The norms still keep every vector
-# at size 1, at any depth. After how many blocks, if ever, do all positions hold the same vector, to float32
-# precision?
+# Train your three blocks again, without shortcuts. Every layer still reads vectors of size 1, as the norms make them.
+# How much do the positions differ after the last block, once the stack is trained?
 #
-# - **A.** Not within 24 blocks: equal positions came from vectors of the wrong size, and the norms keep the size.
-# - **B.** Near the top: the norms slow the collapse considerably.
-# - **C.** After about five blocks.
+# - **A.** About as much as with shortcuts: three blocks are not deep.
+# - **B.** About a tenth as much.
+# - **C.** Hardly at all: less than a thousandth as much.
 # </div>
 
 # %% nbgrader={"grade": false, "grade_id": "norms_without_shortcuts", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -956,53 +940,35 @@ norms_without_shortcuts = "C"
 # norms_without_shortcuts = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "The difference between positions against depth, 0 to 24, on a logarithmic axis, for post-norm blocks with matrices twice as large. Without shortcuts it falls to one ten-millionth within about five blocks; with shortcuts it falls more slowly, and ends below one ten-thousandth."}}
-class Without(nn.Module):
-    """A block without one piece, as your function makes it."""
+# %% tags=["hide-input"]
+from helpers.data.recorded import recorded
 
-    def __init__(self, block, piece):
-        super().__init__()
-        self.block, self.left = block, ablated(block, piece)
-
-    def forward(self, x):
-        return self.left(x)
-
-def blocks():
-    torch.manual_seed(1)
-    return [FinishedBlock(32, 4) for _ in range(24)]
-
-layers = {"post-norm": blocks(),
-          "without shortcuts": [Without(block, "shortcuts") for block in blocks()]}
-normed_towers = {name: enlarge(Tower(some), 2) for name, some in layers.items()}
-draw_by_depth(normed_towers, {"difference": "Without shortcuts: equal after five"})
-pull = gradient_by_depth(normed_towers["without shortcuts"], x)
-top = by_depth("size", normed_towers["without shortcuts"], x)[24]
-print(f"without shortcuts: size at the top {top:.2f}, "
-      f"gradient of block 0 / block 23 = {pull[0] / pull[23]:.2f}")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** Post-norm blocks, all matrices twice as large, before training.
-#
-# </div>
-
-# %% nbgrader={"grade": true, "grade_id": "check_norms_without_shortcuts", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
-check.prediction("norms_without_shortcuts", norms_without_shortcuts)
+def draw_ablations(lost, noted):
+    """Left, bits per byte without each piece; right, the difference between positions in
+    every 20th step of the training.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.6))
+    for place, bits in enumerate(lost.values()):
+        look = {"marker": plots.MARKERS[place], "color": plots.COLOURS[place]}
+        left.plot(bits, -place, markersize=7, **look)
+    references = recorded("ladder")["result"]["references"]
+    for name in ("order 0", "order 1"):
+        left.axvline(references[name], color="#555555", linewidth=1, linestyle=":", zorder=0)
+        left.text(references[name], -4.45, name, ha="right", fontsize=8.5, color="#333333")
+    names = ["whole stack", *(f"without {piece}" for piece in list(lost)[1:])]
+    left.set_yticks([-place for place in range(len(names))], labels=names)
+    left.set(xlabel="bits per byte", ylim=(-4.6, 0.6), title="Without shortcuts: order 0")
+    left.grid(False, axis="y")
+    lines = {piece: (range(0, len(some), 20), some[::20]) for piece, some in noted.items()}
+    plots.curves(lines, "training step", "difference between positions", log="y",
+                 title="Without shortcuts: all alike", ax=right)
+    right.legend().remove()
+    plt.show()
 
 # %% [markdown]
-# **Size and gradient look healthy, and the positions are equal.** Without shortcuts, every vector has size 1, and block
-# 0 gets about a quarter of the gradient of block 23. **Here, neither piece replaces the other**: without norms the
-# vectors explode (fault 3). (The whole post-norm block makes the positions alike, too, only later; pre-norm kept them
-# apart.)
-#
-# ## After training without shortcuts, positions are equal again
-#
-# A tower of 24 untrained layers shows what a fault is, not whether three trained blocks with a causal mask suffer from
-# it. So train your stack again without each piece, taken out of all three blocks (without norms, the stack's last one
-# goes, too), and compare the difference in the first and the last step:
+# Take each piece out of all three blocks; without norms, the stack's last one goes, too.
 
-# %%
+# %% mystnb={"image": {"alt": "Two panels. Left, bits per byte: the whole stack is at 2.3, without norms 2.4, without the network 2.7, without attention 3.5, on the line of order 1, without shortcuts 4.5, on the line of order 0. Right, the difference between positions against the training step, 0 to 1,200, on a logarithmic axis: without shortcuts it falls from above a tenth to a few millionths; the other four curves dip in the first steps, one of them below a tenth, and end close to 1."}}
 class Ablated(nn.Module):
     def __init__(self, stack, piece):
         super().__init__()
@@ -1016,43 +982,45 @@ class Ablated(nn.Module):
         return self.norm(x)
 
 lost = {"nothing": ladder.score.bits}
-for piece in ("shortcuts", "attention", "network", "norms"):
+for piece in ("norms", "network", "attention", "shortcuts"):
     torch.manual_seed(0)
     stack = Ablated(stack_class(64, 4, depth=3, pre_norm=True), piece)
     noted[piece] = noted_before(stack.norm)
     lost[piece] = measured(ByteModel(stack, mask=True), 1200)[0]
-print("without                           difference: first step, last step")
-for piece, bits in lost.items():
-    first, last = noted[piece][0], noted[piece][-1]
-    print(f"{piece:<12} {bits:.2f} bits per byte     {first:>10.2g} {last:>10.2g}")
+draw_ablations(lost, noted)
+told = ", ".join(f"{piece}: {bits:.2f}" for piece, bits in lost.items())
+print(f"bits per byte without {told}")
+first, last = noted["shortcuts"][0], noted["shortcuts"][-1]
+print(f"difference without shortcuts: {first:.2g} in the first step, {last:.2g} in the last")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Held-out [bits per byte](../../site/glossary.md#bits-per-byte) after 1,200 steps, one seed. Right:
-# the difference after the last block, on the 16 windows of the step.
+# **How to read it.** One seed. Left: held-out [bits per byte](../../site/glossary.md#bits-per-byte) after 1,200 steps.
+# Right: the difference after the last block, in each training step; colours as on the left. All curves dip at first;
+# all but one return.
 #
 # </div>
-#
-# **Without shortcuts, training itself makes the positions equal.** With the same vector everywhere, a model predicts
-# the same everywhere, and can hardly beat *order 0*, the best fixed prediction: that is its score. This is the
-# symptom of fault 1, in a trained model. The cause may be another: before training this stack's positions still
-# differ. Why training makes them equal, the table does not show. All other stacks end with more difference than they
-# begin with.
-#
-# **Without attention, the blocks see only the last byte**, and reach order 1. Without the network they lose a third of
-# a bit. **Without norms they lose less than a tenth**: three blocks that start with PyTorch's weights hardly suffer
-# from fault 3, which we saw in 24 pairs with doubled matrices.
-#
-# **In another model a piece may be worth more, or less.** In a single block norms are worth half a bit, which fault 3
-# does not explain, and shortcuts make no clear difference ([Measured further](../../site/further.md#lesson-7), with
-# four blocks as well).
+
+# %% nbgrader={"grade": true, "grade_id": "check_norms_without_shortcuts", "locked": true, "points": 0.0, "schema_version": 3, "solution": false, "task": false}
+check.prediction("norms_without_shortcuts", norms_without_shortcuts)
 
 # %% [markdown]
-# ## Optional: three side views
+# **Training without shortcuts makes the positions alike.** With nearly the same vector everywhere, a
+# model can hardly beat *order 0*, the frequencies of single bytes. That is its score. Why training makes them
+# alike, the picture does not show.
 #
-# **Weights can be too large, too.** In the player, vary the depth and the *gain*, the width times the variance of a
-# matrix's entries: a deep tower without shortcuts needs a gain close to 1.
+# **Without attention, the blocks see only the last byte**, and reach *order 1*, the frequencies after each byte.
+# **Without the network** they lose a third of a bit.
+#
+# **Without norms three blocks lose less than a tenth.** They start with PyTorch's weights, with which nothing exploded.
+# Twelve blocks with matrices twice as large diverge without norms, in three runs of three. In a single block norms
+# are worth half a bit: fault 3 is not all they cure (both in [Measured further](../../site/further.md#lesson-7)).
+
+# %% [markdown]
+# ## Optional: the gain, and the number of parameters
+#
+# In the player, vary the depth and the *gain*, the width times the variance of a matrix's entries.
 
 # %% tags=["hide-input"]
 from helpers.players import show_player
@@ -1060,8 +1028,8 @@ from helpers.players import show_player
 show_player("depth")
 
 # %% [markdown]
-# **A block has about 12e² parameters**: 4e² in the attention and 8e², two thirds, in the feed-forward network. The
-# biases and norms add $10e$.
+# **A block has about 12e² parameters**: 4e² in the attention and 8e² in the feed-forward network. The biases and norms
+# add $10e$.
 
 # %% tags=["nbval-check-output"]
 for e, h in ((32, 4), (512, 8), (768, 12)):
@@ -1071,36 +1039,17 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
     print(f"e = {e:>3}: {total:>9,} by formula, {counted:>9,} by count; 12e² is {share:.1%}")
 
 # %% [markdown]
-# **Two heads of a published stack.** The sentence of the earlier lessons, in a model of six blocks:
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two maps of weights for the twelve words of a sentence. In block 0 every word but the first gives all its weight to the word before it. In block 3 most words give much weight to the first word; reach and it look at boat and bank, was and too look at muddy."}}
-from helpers.data.sentence import WORDS, block_weights
-
-weights = torch.stack([block_weights(1)[2], block_weights(4)[1]])    # of blocks 0 and 3
-plots.sentence_map(weights, WORDS, ["block 0: the word before", "block 3: what is it?"])
-plt.show()
-it = dict(zip(WORDS, weights[1, WORDS.index("it")].tolist()))
-print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
-
-# %% [markdown]
-# <div class="figure-caption">
-#
-# **How to read it.** *The boat could not reach the bank because it was too muddy*, in MiniLM, which reads in both
-# directions. Two of its 72 heads, chosen by eye.
-#
-# </div>
-#
-# In block 3, *it* looks at the two nouns that it could stand for, and most other words look at the first word.
-
-# %% [markdown]
 # ## What you can do now
 #
-# | piece | what it is for | a stack that is trained without it |
-# |---|---|---|
-# | shortcuts | they pass the gradient on and keep the positions apart (with large matrices: only in pre-norm) | ends with equal positions, no better than order 0 |
-# | attention | it alone mixes positions | sees one byte: order 1 |
-# | network | it computes what averages cannot | is clearly worse |
-# | norms | they keep vectors and gradients from exploding, where matrices are large | is hardly worse, with three blocks |
+# **What does a block have that attention lacks?** Attention mixes positions, and no other piece does. Around it,
+#
+# - **shortcuts** keep the positions apart and pass the gradient on,
+# - **the network** computes, at each position, what averages cannot,
+# - **norms** keep the vectors from exploding in a deep stack with large matrices. There, before training, only pre-norm
+#   also keeps the positions apart.
+#
+# In your trained stack of three blocks (one seed), the shortcuts were worth most: without them the positions became
+# alike, as in the first picture. The norms were worth least.
 #
 # Next, a stack of your blocks learns to judge a review.
 #
@@ -1108,8 +1057,7 @@ print(f"it gives {it['boat']:.0%} to boat and {it['bank']:.0%} to bank")
 #
 # <details><summary>Take the feed-forward networks out of a transformer. Is what remains linear in x?</summary>
 #
-# No. The attention weights depend on x through the scores and the softmax, and each norm divides by a number that
-# depends on x. But for given attention weights, attention is a linear map of the values.
+# No. The attention weights depend on x through the softmax, and each norm divides by a number that depends on x.
 #
 # </details>
 #

@@ -260,13 +260,34 @@ def differences(layers, x):
     return apart
 
 
+class Tower(nn.Module):
+    """Blocks on top of each other, as in the lesson."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.blocks = nn.ModuleList(layers)
+
+    def forward(self, x):
+        return nn.Sequential(*self.blocks)(x)
+
+
+def ends_of_the_gradient(larger):
+    """Of block 0 and block 23 of the lesson's bare tower, its weights times `larger`."""
+    torch.manual_seed(1)
+    x = torch.randn(8, 16, 32)
+    tower = Tower(blocks.SelfAttention(32, 4) for _ in range(24))
+    for block in tower.blocks:
+        block.to_values.weight.data *= larger
+        block.unify.weight.data *= larger
+    pull = ANSWERS.make("gradient_by_depth")(tower, x)
+    return pull[0].item(), pull[23].item()
+
+
 def test_small_weights_make_the_gradient_fade_and_averaging_makes_the_positions_equal():
-    lines = re.findall(r"(.+): gradient of block 0 (\S+), of block 23 (\S+)", printed(SOURCE, "larger = Tower("))
-    pull = {name: (float(bottom), float(top)) for name, bottom, top in lines}
-    bottom, top = pull["PyTorch's weights"]
+    bottom, top = ends_of_the_gradient(1)
     assert 0.03 < top < 0.07 and 1e-11 < bottom / top < 1e-10, "nearly eleven orders of magnitude"
     assert 0.25 < (bottom / top) ** (1 / 23) < 0.4, "each block leaves about a third"
-    bottom, top = pull["larger weights"]
+    bottom, top = ends_of_the_gradient(3**0.5)
     assert 0.5 < bottom / top < 2
     assert LESSON.prediction("larger_weights").truth == "A"
     rows = re.findall(r"times (\S+) +(yes|no) +(\S+) +(\S+) ", further("def four_towers"))
@@ -282,12 +303,33 @@ def test_the_bare_tower_loses_the_differences_in_three_blocks_and_with_shortcuts
     layers = [blocks.SelfAttention(32, 4) for _ in range(24)]
     hidden = differences([lambda v, layer=layer: layer(v, causal_mask(16)) for layer in layers], x)
     assert hidden[9] > 5e-7 and max(hidden[11:]) < 2e-7, "with a causal mask it takes a dozen layers"
+    told = re.search(r"causal mask: .* (\S+) after 9, (\S+) after 12", further("class Masked(nn.Module)"))
+    assert float(told[1]) > 1e-6 and float(told[2]) < 2e-7
     apart = differences(layers, x)
     assert 0.2 < apart[0] < 0.3 and 1e-5 < apart[1] < 3e-5 and max(apart[2:]) < 2e-7
     torch.manual_seed(1)
     layers = [blocks.SelfAttention(32, 4) for _ in range(24)]
     kept = differences([lambda v, layer=layer: v + layer(v) for layer in layers], x)
     assert 0.6 < kept[-1] < 0.7
+    torch.manual_seed(1)
+    torch.randn(8, 16, 32), [blocks.SelfAttention(32, 4) for _ in range(24)]
+    assert 0.7 < differences([blocks.TransformerBlock(32, 4, pre_norm=True) for _ in range(24)], x)[-1] < 0.8
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_both_orders_keep_positions_apart_and_with_large_matrices_only_pre_norm(seed):
+    ends = {}
+    for factor in (1, 2):
+        torch.manual_seed(seed)
+        x = torch.randn(8, 16, 32)
+        for pre_norm in (False, True):
+            stack = blocks.Transformer(32, 4, 24, pre_norm=pre_norm)
+            with torch.no_grad():
+                for p in stack.parameters():
+                    p.mul_(factor if p.dim() == 2 else 1)
+            ends[factor, pre_norm] = differences(stack.blocks, x)[-1]
+    assert min(ends[1, False], ends[1, True]) > 1 / 4
+    assert ends[2, True] > 1 / 4 and ends[2, False] < 1e-3 * ends[2, True]
 
 
 def test_what_is_left_of_the_gradient_follows_from_the_gain():
@@ -349,9 +391,6 @@ def test_with_matrices_twice_as_large_neither_norms_nor_shortcuts_do_without_the
     pull = {name: float(length) for name, length in re.findall(r"^(.+): gradient of block 0 (\S+)$", told, re.M)}
     assert not math.isfinite(pull["matrices twice as large"]) and 10 < pull["with norms"] < 1000
     assert all(abs(size[name] - 1) < 1e-3 for name in ("post-norm", "shortcuts"))
-    share = float(re.search(r"block 23 = (\S+)", printed(SOURCE, "class Without(nn.Module)"))[1])
-    assert 0.2 < share < 0.3, "about a quarter"
-    assert LESSON.prediction("norms_without_shortcuts").truth == "C"
 
 
 def test_without_averaging_vectors_explode_and_positions_stay_apart():
@@ -455,13 +494,11 @@ def test_on_one_block_the_network_and_the_norms_pay_and_the_shortcut_does_not_sh
 
 
 def test_three_blocks_without_shortcuts_are_no_better_than_the_frequencies_of_bytes():
-    row = r"^(\w+) +(\d\.\d+) bits per byte +(\S+) +(\S+)$"
-    rows = re.findall(row, printed(SOURCE, "class Ablated(nn.Module)"), re.M)
-    left = {piece: float(bits) for piece, bits, *_ in rows}
-    apart = {piece: (float(first), float(last)) for piece, _, first, last in rows}
-    first, last = apart.pop("shortcuts")
-    assert first > 0.1 and last < 1e-3, "training itself makes the positions equal"
-    assert len(apart) == 4 and all(first < last for first, last in apart.values())
+    text = printed(SOURCE, "class Ablated(nn.Module)")
+    left = {piece: float(bits) for piece, bits in re.findall(r"(\w+): (\d\.\d+)", text)}
+    first, last = map(float, re.search(r"without shortcuts: (\S+) in the first step, (\S+) in the last", text).groups())
+    assert first > 0.1 and last < 1e-5, "training itself makes the positions equal"
+    assert LESSON.prediction("norms_without_shortcuts").truth == "C"
     assert list(left) == ["nothing", "shortcuts", "attention", "network", "norms"]
     result = recorded("ladder")["result"]
     assert abs(left["nothing"] - fmean(result["bits"]["07_transformer_block"])) < 0.05
@@ -473,6 +510,13 @@ def test_three_blocks_without_shortcuts_are_no_better_than_the_frequencies_of_by
     assert abs(fmean(four["norms"]) - fmean(four["nothing"])) < 0.05
     assert min(four["feed-forward"]) > max(four["nothing"]) + 0.3
     assert all(abs(bits - result["references"]["order 0"]) < 0.05 for bits in four["shortcuts"])
+
+
+def test_in_twelve_blocks_with_large_matrices_training_without_norms_diverges():
+    text = further("class WithoutNorms(nn.Module)")
+    rows = re.findall(r"seed \d: with norms (\S+), without norms (\S+)$", text, re.M)
+    assert len(rows) == 3 and all(float(without) > 1000 for _, without in rows)
+    assert all(float(bits) < recorded("ladder")["result"]["references"]["order 0"] for bits, _ in rows)
 
 
 @pytest.mark.deep
