@@ -77,12 +77,12 @@ plt.show()
 # <div class="figure-caption">
 #
 # **How to read it.** One dot for each random start, after 300 steps of training: how often the giver (across) and the
-# receiver (up) are right in 2,000 new sentences. The thing is right in nearly all. Dashed: a guess among 16 names. The
-# words' vectors include their positions ([lesson 6](../06_positions/06_positions.ipynb)).
+# receiver (up) are right in 2,000 new sentences. Dashed: a guess among 16 names. The words' vectors include their
+# positions ([lesson 6](../06_positions/06_positions.ipynb)).
 #
 # </div>
 #
-# Why is the top right corner empty?
+# Why can no dot reach the top right corner?
 
 # %% [markdown]
 # ## The receiver is in the middle of a straight line
@@ -95,13 +95,14 @@ plt.show()
 # | *susan gave roses to mary* | 0.4 *susan* + 0.2 *mary* + other words |
 #
 # A linear layer gives every name a score, and the highest is its answer. What a name in the average adds to the scores
-# is proportional to its weight. **So the mean score of a name, over all sentences, is a straight line in its weight**
-# ([proof](../../site/further.md#lesson-4)). The giver's weight is 0.4, the receiver's 0.2, that of absent names 0: the
-# receiver is in the middle, and a straight line is highest at an end. But a layer that names every receiver would give
-# receivers the highest mean score. There is no such layer.
+# is proportional to its weight; if that is $w$, the other name's is $0.6 - w$. **So the mean score of a name, over all
+# sentences, is a straight line in its weight** ([proof](../../site/further.md#lesson-4)). The giver's weight is 0.4,
+# the receiver's 0.2, that of absent names 0. The receiver is in the middle, and a straight line is highest at an end.
+# So no linear layer gives receivers the highest mean score, and none names every receiver.
 #
-# Any two unequal weights put one of the two in the middle; with equal weights, both sentences have the same average. So
-# *gave* needs a second row, or a row that changes with the words.
+# Weights from a softmax are positive, so any two unequal ones put giver or receiver in the middle; with equal weights,
+# both sentences have the same average. To reach the corner, *gave* needs a second row, or a row that changes with the
+# words. (How near one fixed row comes, only training shows.)
 
 # %% [markdown]
 # ## Several heads, each with its own row
@@ -337,9 +338,9 @@ for r, row in enumerate(rows_of_gave(trained["three heads"][7][0], 3, sentence))
     print(f"start 8, head {r}:", *(f"{word} {w:.2f}  " for word, w in zip(sentence.split(), row)))
 
 # %% [markdown]
-# **From every start, all three answers are right in nearly every sentence.** After start 8, head 0 looks at the giver,
-# head 1 at the receiver, head 2 at the thing. Nothing in the code assigns these questions, and from other starts heads
-# may share one ([Measured further](../../site/further.md#lesson-4)).
+# **From every start, all three answers are right in nearly every sentence.** In this sentence, after start 8, head 0
+# looks at the giver, head 1 at the receiver, head 2 at the thing. Nothing in the code assigns these questions, and from
+# other starts heads may share one ([Measured further](../../site/further.md#lesson-4)).
 #
 # Does such a score prove that the code is right?
 
@@ -412,9 +413,9 @@ check(folded_heads)
 # </details>
 
 # %% [markdown]
-# **Does such a bug show in the score?** Give the `Reader` three heads and a scrambled merge, a reshape alone. Row 1
-# (*gave*) is then made of two pieces from head 0, computed for *to* and for the receiver, and one from head 1, computed
-# for the giver. Nothing in it was computed for *gave*.
+# **Does such a bug show in the score?** Give the `Reader` three heads and a scrambled merge, a reshape alone. The row
+# of *gave* then gets head 0's outputs for *to* and the receiver, and head 1's for the giver. Nothing in it was computed
+# for *gave*.
 
 # %% [markdown]
 # <div class="card">
@@ -511,9 +512,9 @@ check(is_right_merge)
 # %% [markdown]
 # ## More rows, or rows that change with the words?
 #
-# From the first picture to three heads, two things changed: there are three rows, and each changes with the words.
-# Which of the two filled the corner? Change one at a time: **three fixed rows**, the same in every sentence, and **one
-# head**, a single row that changes with the words, with as many parameters as three.
+# Since the first picture, two things changed: there are three rows, and each changes with the words. Which of the two
+# filled the corner? Change one at a time. **Three fixed rows** are the same in every sentence. **One
+# head** has a single row that changes with the words, and as many parameters as three.
 
 # %% [markdown]
 # <div class="card">
@@ -559,16 +560,16 @@ plt.show()
 check.prediction("one_head_reads", one_head_reads)
 
 # %% [markdown]
-# **Here the number of rows decides.** Three rows, fixed or not, name both nearly always, from every start. One row
-# never does: one head gets both mostly right in six of ten runs, and guesses at least one in the other four
-# ([how](../../site/further.md#lesson-4)).
+# **After 300 steps, the number of rows decides.** Three rows, fixed or not, name both nearly always, from every start.
+# One row does not: one head gets both mostly right in six of ten runs, and guesses at least one in the other
+# four. With ten times the steps, one head names both nearly always in one of two runs ([Measured
+# further](../../site/further.md#lesson-4)).
 #
-# **Two things do not follow.** That one head never can: with ten times the steps, one of two runs names both nearly
-# always ([same place](../../site/further.md#lesson-4)). And that fixed rows are enough: here the giver is always the
-# first word and the receiver the last. In real sentences, what do heads look at?
+# Fixed rows are enough here because the giver is always the first word and the receiver the last. What do heads look
+# at in a real sentence?
 
 # %% [markdown]
-# ## Three heads read one sentence in three ways
+# ## Three heads of a published model look at different words
 #
 # Your `split_heads` cuts the twelve heads of the first layer of
 # [all-MiniLM-L6-v2](https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2) apart. Position vectors are left out
@@ -584,12 +585,12 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Row i holds the weights of word i. Three of the twelve heads, chosen because they differ.
+# **How to read it.** Row i holds the weights of word i.
 #
 # </div>
 #
-# In head 2 nearly every word looks at *bank*. In head 4 *bank* looks at *muddy*, as in head 7 of lesson 2. In head 8
-# each *the* looks at both. What do several heads do for a whole language model?
+# We chose heads that differ. In head 2 nearly every word looks at *bank*. In head 4 *bank* looks at *muddy*, as in head
+# 7 of lesson 2. In head 8 each *the* looks at both. What do several heads do for a whole language model?
 
 # %% [markdown]
 # ## Your model so far
@@ -621,11 +622,11 @@ ladder.show()
 # %% [markdown]
 # ## What you can do now
 #
-# **Can one row of weights answer three questions?** One row is one average. From a fixed one, no linear layer names
+# **Can one row of weights answer three questions?** From a fixed one, no linear layer names
 # every giver and every receiver. One head, whose row changes with the words, named both mostly in six of our ten runs.
 # **Three rows named both nearly always, from every start**, even fixed ones, since in the toy each role has its place.
-# Heads cost no parameters, and four save your language model about half a bit per byte. A wrong merge cost hardly any
-# score, in one run; your test catches it.
+# Heads cost no parameters, and four save your language model about half a bit per byte. A model with a wrong merge
+# answered as well, in one run; your test catches it.
 #
 # **A question to think about**
 #
