@@ -48,7 +48,7 @@ check = start("04_multi_head")
 # linear layer reads the three answers from it. **From each of ten random starts, the model learns to name one of the
 # two people in most sentences, and misses the other in most.**
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Ten dots, the share of sentences with the receiver right over the share with the giver right. Five are at the top left, with the giver near 30 percent and the receiver near 90; five at the bottom right, the other way round. The top right corner is empty."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Ten dots, the share of sentences with the receiver right over the share with the giver right. Five are at the top left, with the receiver named in most sentences and the giver in about a third; five at the bottom right, the other way round. The top right corner is empty."}}
 from helpers.progress import progress
 from helpers.training.giving import FixedRows, rows_of_gave, train
 
@@ -58,15 +58,18 @@ def draw_names(groups, title, ax):
     for guess in (ax.axvline, ax.axhline):
         guess(100 / 16, color="#555555", linewidth=1, linestyle=(0, (2, 2)), zorder=1)
     for name, k in groups.items():
-        share = {role: [100 * right[role] for _, right in trained[name]] for role in ("giver", "receiver")}
+        share = {role: [100 * right[role] for _, right in trained[name]]
+                 for role in ("giver", "receiver")}
         ax.scatter(share["giver"], share["receiver"], s=34, color=plots.COLOURS[k],
                    marker=plots.MARKERS[k], label=name, zorder=3, clip_on=False)
-    ax.set(title=title, xlim=(0, 103), ylim=(0, 103), aspect="equal", xlabel="giver named, %")
+    ax.set(title=title, xlim=(0, 103), ylim=(0, 103), aspect="equal",
+           xlabel="giver named, %")
     ax.set(xticks=range(0, 101, 20), yticks=range(0, 101, 20))
 
 
 starts = range(1, 11)
-trained = {"one fixed row": [train(FixedRows, 1, seed) for seed in progress(starts, "training")]}
+trained = {"one fixed row": [train(FixedRows, 1, seed)
+                             for seed in progress(starts, "training")]}
 _, ax = plt.subplots(figsize=(6, 3.9), layout="compressed")
 draw_names({"one fixed row": 0}, "one fixed row: one of the two is mostly wrong", ax)
 ax.set_ylabel("receiver named, %")
@@ -329,13 +332,16 @@ for h in (1, 8):
 # Now the `Reader` gets your module with three heads, and is trained from the same ten starts.
 
 # %%
-trained["three heads"] = [train(MultiHeadAttention, 3, seed) for seed in progress(starts, "training")]
+trained["three heads"] = [train(MultiHeadAttention, 3, seed)
+                          for seed in progress(starts, "training")]
 lowest = min(min(right.values()) for _, right in trained["three heads"])
-print(f"three heads, ten starts: giver, thing and receiver each right in {lowest:.0%} or more")
+print("three heads, ten starts: giver, thing and receiver each right in "
+      f"{lowest:.0%} or more")
 
 sentence = "mary gave roses to susan"
 for r, row in enumerate(rows_of_gave(trained["three heads"][7][0], 3, sentence)):
-    print(f"start 8, head {r}:", *(f"{word} {w:.2f}  " for word, w in zip(sentence.split(), row)))
+    print(f"start 8, head {r}:",
+          *(f"{word} {w:.2f}  " for word, w in zip(sentence.split(), row)))
 
 # %% [markdown]
 # **From every start, all three answers are right in nearly every sentence.** In this sentence, after start 8, head 0
@@ -535,13 +541,16 @@ one_head_reads = "A"
 # one_head_reads = ...    # "A", "B" or "C"
 ### END SOLUTION
 
-# %% mystnb={"image": {"alt": "Two panels with the share of receivers named over the share of givers named. Left, one row: the ten dots of one fixed row are at the top left and bottom right; of ten squares for one head, six are between 73 and 95 percent on both axes, and four are at a guess for the giver, the receiver or both. Right, three rows: all marks of three fixed rows and three heads are on top of each other in the top right corner."}}
-trained["three fixed rows"] = [train(FixedRows, 3, seed) for seed in progress(starts, "three fixed rows")]
-trained["one head"] = [train(MultiHeadAttention, 1, seed) for seed in progress(starts, "one head")]
+# %% mystnb={"image": {"alt": "Two panels with the share of receivers named over the share of givers named. Left, one row: the ten dots of one fixed row are at the top left and bottom right; of ten squares for one head, six are high on both axes, though below the corner, and four are at a guess for the giver, the receiver or both. Right, three rows: all marks of three fixed rows and three heads are on top of each other in the top right corner."}}
+trained["three fixed rows"] = [train(FixedRows, 3, seed)
+                               for seed in progress(starts, "three fixed rows")]
+trained["one head"] = [train(MultiHeadAttention, 1, seed)
+                       for seed in progress(starts, "one head")]
 
 _, axes = plt.subplots(1, 2, figsize=(6, 3.8), sharey=True, layout="compressed")
 draw_names({"one fixed row": 0, "one head": 1}, "one row: none in the corner", axes[0])
-draw_names({"three fixed rows": 0, "three heads": 1}, "three rows: all in the corner", axes[1])
+draw_names({"three fixed rows": 0, "three heads": 1}, "three rows: all in the corner",
+           axes[1])
 axes[0].set_ylabel("receiver named, %")
 axes[1].text(96, 93, "all 20 runs", ha="right", va="center", fontsize=10, color="#333333")
 for ax in axes:
