@@ -53,7 +53,7 @@ check = start("01_dot_product_attention")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of what six nouns receive from the other words: similarity to music across, similarity to food up. Left, equal weights: all six points are close together near the diagonal, five of them a little on the other topic's side. Right, weights from dot products: piano, violin and guitar are below the diagonal, on the side of music; bread, soup and cheese above it, on the side of food."}}
 def from_others(weights, x):
-    """What each word receives from the other words: their average. weights: (t, t). x: (t, e)."""
+    """The average that each word receives from the others. weights: (t, t). x: (t, e)."""
     others = weights * (1 - torch.eye(len(x), device=x.device))
     return others / others.sum(dim=-1, keepdim=True) @ x
 
@@ -64,15 +64,17 @@ nouns = NOUNS["music"] + NOUNS["food"]
 places = [words.index(noun) for noun in nouns]
 groups = ["nouns of music"] * 3 + ["nouns of food"] * 3
 
-figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.9), sharex=True, sharey=True, layout="compressed")
+scores = inputs @ inputs.T                                         # (t, t)
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.9), sharex=True, sharey=True,
+                            layout="compressed")
 axes[0].set(xlim=(0.3, 0.75), ylim=(0.3, 0.75))
 for ax, title, weights in (
-    (axes[0], "equal weights: nearly the same for all", torch.ones(len(words), len(words))),
-    (axes[1], "dot products: each on its topic's side", torch.softmax(inputs @ inputs.T, dim=-1)),
+    (axes[0], "equal weights: nearly the same for all", torch.ones_like(scores)),
+    (axes[1], "dot products: each on its topic's side", torch.softmax(scores, dim=-1)),
 ):
     ax.axline((0.5, 0.5), slope=1, color="#888888", linewidth=0.9)
-    plots.plane(from_others(weights, inputs)[places] @ ends.T, nouns, groups, ax=ax, title=title,
-                labels=("similarity to music", "similarity to food"))
+    plots.plane(from_others(weights, inputs)[places] @ ends.T, nouns, groups, ax=ax,
+                title=title, labels=("similarity to music", "similarity to food"))
 plt.show()
 
 # %% [markdown]
@@ -445,23 +447,26 @@ received, right = {"equal weights": [], "dot products": []}, {}
 chosen, kept = 0, []
 for topics in combinations(CLAUSES, 2):
     words = joined(*topics)
-    inputs, ends = vectors_of(words).to(device()), vectors_of(topics).to(device())    # (t, e), (2, e)
-    weights = row_softmax(raw_weights(inputs[None]))[0]                               # (t, t)
+    inputs = vectors_of(words).to(device())                # (t, e)
+    ends = vectors_of(topics).to(device())                 # (2, e)
+    weights = row_softmax(raw_weights(inputs[None]))[0]    # (t, t)
+    both = {"equal weights": torch.ones_like(weights), "dot products": weights}
     for k, topic in enumerate(topics):
         places = [words.index(noun) for noun in NOUNS[topic]]
-        for name, used in (("equal weights", torch.ones_like(weights)), ("dot products", weights)):
-            to_topics = from_others(used, inputs)[places] @ ends.T                    # (3, 2)
-            received[name].append(to_topics.roll(-k, dims=1).cpu())                   # own topic first
+        for name, used in both.items():
+            to_topics = from_others(used, inputs)[places] @ ends.T     # (3, 2)
+            received[name].append(to_topics.roll(-k, dims=1).cpu())    # its own topic first
         for place in places:
             kept.append(weights[place, place].item())
-            largest = words[weights[place].argsort(descending=True)[1]]    # the first is the noun itself
-            chosen += largest in NOUNS[topic]
+            second = weights[place].argsort(descending=True)[1]        # the first is itself
+            chosen += words[second] in NOUNS[topic]
 
-figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.9), sharex=True, sharey=True, layout="compressed")
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.9), sharex=True, sharey=True,
+                            layout="compressed")
 for ax, (name, points) in zip(axes, received.items()):
     own, other = torch.cat(points).T
     right[name] = (own > other).sum().item()
-    ax.scatter(own, other, s=9, alpha=0.6, color=plots.COLOURS[0])
+    ax.plot(own, other, "o", markersize=3.4, markeredgewidth=0, color=plots.COLOURS[0])
     ax.axline((0.5, 0.5), slope=1, color="#888888", linewidth=0.9)
     ax.set(title=f"{name}: {right[name]} on their own side", aspect="equal",
            xlabel="similarity to own topic", ylabel="to the other topic")
