@@ -1,8 +1,9 @@
-"""What lesson 1 says of the word apple in sixteen phrases is so, and its vectors are the published model's."""
+"""The word apple in sixteen phrases, and clauses about twelve topics: what lesson 1 needs of them is so."""
 
 import pytest
 import torch
 
+from helpers.data import topics
 from helpers.data.meanings import FILE, LIKE, PHRASES, WORD, all_words, vectors_of
 from helpers.data.sentence import LENGTH, WORDS, word_vectors
 
@@ -53,7 +54,29 @@ def test_the_vectors_are_the_published_ones():
     folder = minilm_files(say=lambda line: None).folder
     vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     table = next(one for name, one in load_file(folder / "model.safetensors").items() if "word_embeddings" in name)
-    x = torch.nn.functional.normalize(
-        table[[vocabulary.index(word) for word in all_words()]].float() - table.float().mean(dim=0), dim=-1
-    )
-    assert torch.allclose(vectors_of(all_words()) / LENGTH, x, atol=1e-3)
+    for words, found in (
+        (all_words(), vectors_of(all_words()) / LENGTH),
+        (topics.all_words(), topics.vectors_of(topics.all_words()) / topics.LENGTH),
+    ):
+        rows = table[[vocabulary.index(word) for word in words]].float() - table.float().mean(dim=0)
+        assert torch.allclose(found, torch.nn.functional.normalize(rows, dim=-1), atol=1e-3)
+
+
+def test_each_clause_has_three_nouns_and_names_no_topic():
+    assert [*topics.CLAUSES] == [*topics.NOUNS] and len(topics.CLAUSES) == 12
+    texts = {topic: clause.split() for topic, clause in topics.CLAUSES.items()}
+    for topic, nouns in topics.NOUNS.items():
+        assert len({*nouns}) == 3 and all(texts[topic].count(noun) == 1 for noun in nouns)
+        assert not any({*nouns} & {*text} for other, text in texts.items() if other != topic)
+    assert not {*texts} & {word for text in texts.values() for word in text}
+    assert topics.joined("music", "food") == [*texts["music"], "while", *texts["food"]]
+
+
+def test_vectors_of_the_clauses_are_treated_alike():
+    x = topics.vectors_of(topics.all_words())
+    assert torch.allclose(x.norm(dim=-1), torch.full((len(x),), topics.LENGTH), atol=1e-2)
+    both = [word for word in topics.all_words() if word in all_words()]
+    assert both and torch.allclose(topics.vectors_of(both) / topics.LENGTH, vectors_of(both) / LENGTH, atol=1e-3)
+    assert topics.FILE.stat().st_size < 60_000
+    with pytest.raises(ValueError, match="no vector for 'pencil'"):
+        topics.vectors_of(["pencil"])

@@ -1,7 +1,8 @@
-"""Sixteen short phrases with the word apple, a fruit in eight of them and a company in the others. Lesson 1 reads them.
+"""Sixteen short phrases with the word apple, a fruit in eight of them and a company in the others.
 
-The words' vectors are those of the model of `helpers.data.sentence`, treated as there: less the mean of the whole
-vocabulary, all of the same length. `python -m helpers.training.sentence` wrote the file.
+*Measured further* reads them for lesson 1. The words' vectors are those of the model of `helpers.data.sentence`,
+treated as there: less the mean of the whole vocabulary, all of the same length. `python -m helpers.training.sentence`
+wrote the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the published MiniLM makes of the words of lessons 1 to 7: python -m helpers.training.sentence
 
-Writes sentence.safetensors and meanings.safetensors into helpers/data/recorded, in half precision. Nothing is trained.
-Needs the model (`make data ARGS=minilm`).
+Writes sentence.safetensors, meanings.safetensors and topics.safetensors into helpers/data/recorded, in half precision.
+Nothing is trained. Needs the model (`make data ARGS=minilm`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
-from helpers.data import meanings, sentence
+from helpers.data import meanings, sentence, topics
 from helpers.data.datasets import minilm_files
 from helpers.data.sentence import LENGTH, WORDS
 from helpers.parts import bert
@@ -24,10 +24,10 @@ from helpers.training.common import REAL
 
 
 @torch.no_grad()
-def vectors(model: Bert, tokenizer: PieceTokenizer, words: Sequence[str]) -> torch.Tensor:
+def vectors(model: Bert, tokenizer: PieceTokenizer, words: Sequence[str], length: float = LENGTH) -> torch.Tensor:
     """The words' vectors, less the mean of the vocabulary, all of one length: (t, e). Each word is one piece."""
     table, ids = model.tokens.weight, [one for word in words for one in tokenizer.ids(word)]
-    return LENGTH * F.normalize(table[ids] - table.mean(dim=0), dim=-1)
+    return length * F.normalize(table[ids] - table.mean(dim=0), dim=-1)
 
 
 @torch.no_grad()
@@ -53,8 +53,12 @@ def main() -> None:
     """Write the files."""
     folder = minilm_files(places=REAL).folder
     model, tokenizer = bert.load(folder).eval(), PieceTokenizer.from_folder(folder)
-    words = {"words": vectors(model, tokenizer, meanings.all_words())}
-    for file, found in ((sentence.FILE, tensors(model, tokenizer)), (meanings.FILE, words)):
+    written = {
+        sentence.FILE: tensors(model, tokenizer),
+        meanings.FILE: {"words": vectors(model, tokenizer, meanings.all_words())},
+        topics.FILE: {"words": vectors(model, tokenizer, topics.all_words(), topics.LENGTH)},
+    }
+    for file, found in written.items():
         save_file({name: tensor.half().contiguous() for name, tensor in found.items()}, file)
         print(f"Recorded in {file.name}.")
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import combinations
 
 import nbformat
 import numpy as np
@@ -14,7 +15,7 @@ from helpers import ladder, plots
 from helpers.authoring.build.lesson_source import Answers, sources
 from helpers.authoring.inspect.unsupported_numbers import printed
 from helpers.data import sentence as shared
-from helpers.data.meanings import PHRASES, vectors_of
+from helpers.data import topics
 from helpers.data.recorded import recorded
 from helpers.data.toy.films import film_ratings
 from helpers.data.vectors import word_vectors
@@ -176,29 +177,58 @@ def test_the_model_scores_what_a_table_of_pairs_does(printed_text):
 
 def test_the_function_as_given_trains_to_nearly_the_same_score():
     """The lesson says 3.58 against 3.53."""
-    told = "".join(printed(cell) for cell in nbformat.read(SOURCE.further, as_version=4).cells)
+    told = in_further()
     assert "softmax over the columns, one run: 3.58 bits per byte" in told
     assert "softmax over the rows, three runs: 3.53 to 3.53" in told
 
 
-def test_the_phrase_decides_and_apple_remains_apple(printed_text):
-    """The text says: half without attention, all sixteen with any average; and which of them keep apple nearest."""
-    rows = re.findall(r"^(no attention|equal weights|half on apple|self-attention) +(\d+) +(\d+)$", printed_text, re.M)
+def in_further():
+    return "".join(printed(cell) for cell in nbformat.read(SOURCE.further, as_version=4).cells)
+
+
+def test_any_average_puts_apple_on_the_side_of_its_phrase():
+    """What further.py says: half without attention, all sixteen with any average; and which of them keep apple."""
+    rows = re.findall(r"^(no attention|equal weights|half on apple|self-attention) +(\d+) +(\d+)$", in_further(), re.M)
     assert rows == [
         ("no attention", "8", "16"),
         ("equal weights", "16", "1"),
         ("half on apple", "16", "16"),
         ("self-attention", "16", "16"),
     ]
-    before = (vectors_of(["apple"]) @ vectors_of(["fruit", "microsoft"]).T)[0].tolist()
-    assert [round(score, 2) for score in before] == [0.73, 0.74]
-    for phrase in [phrase for phrases in PHRASES.values() for phrase in phrases]:
-        x = vectors_of(phrase.split())
-        place = phrase.split().index("apple")
-        weights = torch.softmax(x @ x[place], dim=0)
-        assert weights[place] > 0.5, "more than half of the weight stays"
-        after = (vectors_of(["fruit", "microsoft"]) @ (weights @ x)).tolist()
-        assert all(now < once for now, once in zip(after, before, strict=True)), "both similarities fall"
+
+
+def test_dot_products_choose_the_words_of_the_topic_and_equal_weights_do_not(printed_text):
+    """Nine in ten against one in four; each noun keeps about two thirds; and the first figure is so."""
+    for name, count in (("equal weights", 96), ("dot products", 358)):
+        assert f"{name}: {count} of 396 on the side of the noun's own topic" in printed_text
+    assert "to a noun of its topic: 384 of 396" in printed_text
+    assert re.search(r"keeps for itself, on average: 0\.6[5-9]", printed_text)
+    received, elsewhere = {}, []
+    for names in combinations(topics.CLAUSES, 2):
+        words = topics.joined(*names)
+        x, ends = topics.vectors_of(words), topics.vectors_of(names)
+        for name, scores in (("equal", torch.zeros(len(x), len(x))), ("dots", x @ x.T)):
+            others = torch.softmax(scores.fill_diagonal_(-torch.inf), dim=-1)
+            for k, topic in enumerate(names):
+                for noun in topics.NOUNS[topic]:
+                    place = words.index(noun)
+                    own, other = (others[place] @ x @ ends.T).roll(-k).tolist()
+                    received[name, *names, noun] = own - other
+                    if name == "dots" and words[others[place].argmax()] not in topics.NOUNS[topic]:
+                        elsewhere.append(noun)
+    for name, count in (("equal", 96), ("dots", 358)):
+        assert sum(lead > 0 for (kind, *_), lead in received.items() if kind == name) == count
+    first = [(kind, lead) for (kind, *names, _), lead in received.items() if names == ["music", "food"]]
+    assert all(lead > 0.1 if kind == "dots" else abs(lead) < 0.11 for kind, lead in first)
+    assert sum(lead < 0 for kind, lead in first if kind == "equal") == 5, "as the alt text says"
+    assert sorted(elsewhere) == ["keyboard"] + 11 * ["software"]
+
+
+def test_longer_vectors_choose_more_sharply_and_keep_more():
+    rows = re.findall(r"^ +([\d.]+) +(\d+) +(0\.\d\d) +384$", in_further(), re.M)
+    assert [length for length, _, _ in rows] == ["1.5", "2", "2.5", "3"]
+    own_side, kept = ([float(row[k]) for row in rows] for k in (1, 2))
+    assert own_side == sorted(own_side) and kept == sorted(kept) and own_side[0] < own_side[1] < own_side[2]
 
 
 def test_what_the_text_says_of_the_sentence_of_the_course_is_so():
