@@ -79,8 +79,11 @@ print(f"{len(train):,} bytes to train on, {len(held_out):,} held out")
 
 # %% [markdown]
 # A table of **order 4** counts how often each byte followed each stretch of four bytes: an **n-gram model**. To write,
-# it draws a byte with these frequencies, appends it, and draws again. Here it continues *The value of*. The picture
-# shows how well tables guess that have read only the beginning of the text.
+# it draws a byte with these frequencies, appends it, and draws again. Here it continues *The value of*.
+#
+# A byte to which a model gave the probability $p$ costs $-\log_2 p$ bits: 1/2 costs one bit, 1/256 eight. The mean cost
+# is **[bits per byte](../../site/glossary.md#bits-per-byte)**. The picture shows it for tables that have read more and
+# more of the text.
 #
 # <details><summary>What the table does with a rare stretch</summary>
 #
@@ -95,7 +98,7 @@ print(f"{len(train):,} bytes to train on, {len(held_out):,} held out")
 #
 # </details>
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per held-out byte against bytes read, from 2 KB to 4 MB on a logarithmic axis. One curve, the table of order 4, falls all the way, from 3.9 to 2.1, and ends at a dotted vertical line, the end of the manual, at 0.24 MB. A dashed level line goes on to the right at the same height. To the right of the vertical line there is nothing else."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Bits per held-out byte against bytes read, from 2 KB to 4 MB on a logarithmic axis. One curve, the table of order 4, falls from 3.9 to 2.1, very little at first, and ends at a dotted vertical line, the end of the manual, at 0.24 MB. A dashed level line goes on to the right at the same height. To the right of the vertical line there is nothing else."}}
 def counted(data, order):
     """How often each byte follows each stretch of bytes: {stretch: {byte: count}}."""
     table = defaultdict(Counter)
@@ -147,22 +150,21 @@ print(", ".join(f"order {order}: {bits:.3f}" for order, bits in enumerate(by_ord
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Lower is better; to give all 256 bytes the same probability costs 8 bits. Each point is a table,
-# of which the next has read twice as much. Printed: other orders, after the whole training part.
+# **How to read it.** Lower is better; to give all 256 bytes the same probability costs 8 bits. Each point is a table
+# that has read twice as much as the one before it. Printed: each order, after the whole training part.
 #
 # </div>
 #
-# **A table of four bytes needs 2.08 bits per byte**, and a longer memory does not help it. One reading is all it can
-# use: a second brings no new stretch. A transformer changes its weights a little in each step, and can go on reading.
-# **When does it guess better?** You will build one, let it write, and draw its curve into this picture.
+# **A table of four bytes needs 2.08 bits per byte**, and a longer memory does not help it. A second reading brings it
+# nothing new. A transformer changes its weights a little in each step, and can go on reading. **When does it guess
+# better?** You will build one, let it write, and draw its curve into this picture.
 #
-# ## A byte that is easy to guess costs few bits
+# ## The loss is the mean cost of a byte
 #
-# The models of this lesson are **[autoregressive](../../site/glossary.md#autoregressive)**: they predict each byte
-# from the bytes before it. A byte to which a model gave the probability $p$ costs $-\log_2 p$ bits: 1/2 costs one bit,
-# 1/256 eight. The mean cost is **[bits per byte](../../site/glossary.md#bits-per-byte)**. By the chain rule, the sum
-# over a text is $-\log_2$ of the probability of the whole text. PyTorch's cross-entropy is a mean of $-\ln p$, in
-# **[nats](../../site/glossary.md#nats)**; divided by ln 2 it is in bits.
+# The models of this lesson are **[autoregressive](../../site/glossary.md#autoregressive)**: they predict each byte from
+# the bytes before it. By the chain rule, the sum of the costs over a text is $-\log_2$ of the probability of the whole
+# text. PyTorch's cross-entropy is a mean of $-\ln p$, in **[nats](../../site/glossary.md#nats)**; divided by ln 2 it is
+# in bits.
 #
 # ## The transformer trains on random slices
 #
@@ -287,8 +289,6 @@ check(CharTransformer)
 # learning rate warms up and then falls along half a cosine. **[Gradient
 # clipping](../../site/glossary.md#gradient-clipping)** is new: if the gradients of all weights, as one vector, are
 # longer than 1, they are scaled down to length 1. This limits the influence of a single batch.
-#
-# `window_bits` returns the bits of each prediction in each window.
 
 # %%
 @torch.no_grad()
@@ -559,8 +559,7 @@ def generate(model, prompt, count, temperature=1.0, top_k=None, top_p=None, gene
 check(generate)
 
 # %% [markdown]
-# Your loop shows what the falling bits mean. This is what the model writes at T = 0.8, with the same random numbers,
-# after 20, 100, 300 and 800 steps:
+# This is what the model writes at T = 0.8, with the same random numbers, after 20, 100, 300 and 800 steps:
 
 # %%
 def written(model, prompt, count=400, **options):
@@ -766,7 +765,7 @@ print(f"the passage above: table {by_order_4[passage].mean():.2f}, "
 # <div class="figure-caption">
 #
 # **How to read it.** Blue: the transformer needed fewer bits; orange: the table did; ¶ is the end of a line.
-# Underlined: the training part lacks the four bytes before; the printed means are by how often it has them. The
+# Underlined: the training part lacks the four bytes before. Printed: mean bits, by how often it has these four. The
 # passage is not typical: here the transformer is ahead.
 #
 # </div>
@@ -775,10 +774,10 @@ print(f"the passage above: table {by_order_4[passage].mean():.2f}, "
 # table is.** At the second bracket of `[[]]` the table knows only the last three bytes or fewer; at the *A* and *Q* of
 # *FAQ* it knows all four. After more than a hundred occurrences the two are nearly level.
 #
-# ## After ten readings, the transformer passes the table
+# ## After ten readings, a transformer passes the table
 #
-# After three readings, is there more to learn from the manual? The ladder's model, of lesson 7's width e = 64, reads it
-# five times in 1,200 steps:
+# Do more readings help? The ladder's model is narrower than yours (e = 64, as in lesson 7). It reads the manual five
+# times, in 1,200 steps:
 
 # %% tags=["hide-input"]
 from helpers.ladder import Ladder
@@ -789,8 +788,8 @@ torch.manual_seed(0)
 ladder.climb(model_class(256, 64, 4, 3, t_max=64), samples=False)
 
 # %% [markdown]
-# On the ladder, 3.5 bits in lesson 1 have become 2.2. The table is still ahead. With twice as many windows in each
-# step, the same model reads the manual ten times. Here is the picture from the beginning, with all three:
+# The table is still ahead. With twice as many windows in each step, and so twice the computation, the same model reads
+# the manual ten times. Here is the picture from the beginning, with all three:
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The picture from the beginning with three curves. The table's falls from 3.9 to 2.1 at the dotted line, where the manual has been read once, and goes on level. Your transformer's lies far to the right of it and falls from 4.5 at 20 KB to 2.2 at 800 KB, above the level line. The two points of the ladder's model come after it: 2.2 at 1.2 MB, above the level line, and 2.0 at 2.5 MB, below it."}}
 def read_by(steps, windows=16):
@@ -822,21 +821,24 @@ for name, times, bits in (
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Ten readings: the mean of three recorded runs. Jane Austen's six novels: recorded, one run each,
-# on the same held-out chapters; the table is the best of orders 0 to 7. The larger transformer has 2.2 million
-# parameters, reads tokens, and began with the weights of a model of Python code.
+# **How to read it.** The table's points are finished models; yours are snapshots of one run, whose learning rate is 0
+# only at the last, in windows that do not overlap (2.24; sliding, 2.22). The ladder's two points are finished runs,
+# joined by a line, each byte predicted from the 64 before it; ten readings: the mean of three recorded runs. Austen:
+# recorded, one run each; table: best of orders 0 to 7.
 #
 # </div>
 #
-# **At the same number of bytes read, the table is ahead. But where the text ends, it stops learning. The transformer
-# learns from reading again, and passes the table between five and ten readings.** On the novels, fifteen times as
-# long, the order is the same: far behind the table after a fifth of a reading, and far ahead, with a larger
-# transformer, after nine. On Wikipedia two to seven were enough, with a newer optimiser ([Measured
-# further](../../site/further.md#lesson-9)).
+# **At the same number of bytes read, your unfinished transformer is behind the table. But where the text ends, the
+# table stops learning. A transformer can learn from reading again: the ladder's passes the table between five and ten
+# readings.** Yours stopped after three.
 #
-# So when does a transformer beat a table that counts? **When it may read its text several times.** Where the table has
-# counted nothing, it was ahead after three readings. Lesson 10 builds a transformer that reads one text and writes
-# another.
+# On Jane Austen's six novels, a larger transformer is also ahead, after nine readings; but it reads tokens, and began
+# with the weights of a model of Python code. [Measured further](../../site/further.md#lesson-9) compares the two on
+# Wikipedia.
+#
+# So when does a transformer beat a table that counts? **On a text as small as this, after more than five readings;
+# after ten, it did.** Where the four bytes before were new, yours was ahead after three. Lesson 10 builds a transformer
+# that reads one text and writes another.
 
 # %% [markdown]
 # ## What you can do now
