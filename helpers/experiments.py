@@ -1,6 +1,6 @@
 """Open experiments: a time limit, landmarks, a number to beat, and a student's own tries, which are kept.
 
-    bench = Experiment("09_character_generator", "bits per byte", landmarks=landmarks, beat=2.229)
+    bench = Experiment("09_character_generator", "bits per byte", landmarks=landmarks, beat=2.236)
     with bench.timed(seconds=60) as clock:
         for share in clock:    # how much of the time has passed, from 0 to 1
             ...

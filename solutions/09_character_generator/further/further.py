@@ -93,7 +93,7 @@ for name, count, t in (
 # ## The transformer beats gzip, and not xz
 #
 # **gzip** and **xz** compress files. After the training part, how many bits does each held-out byte add to the file?
-# gzip adds more than the 2.23 bits that lesson 9's transformer needs, and xz fewer. gzip copies only from the last 32
+# gzip adds more than the 2.2 bits that lesson 9's transformer needs, and xz fewer. gzip copies only from the last 32
 # KB; limited to 32 KB, xz adds 2.30.
 
 # %%
