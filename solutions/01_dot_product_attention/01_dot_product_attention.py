@@ -10,8 +10,8 @@
 # *A weighted average that picks its own weights*
 #
 # In *the boat could not reach the bank because it was too muddy*, other words say what kind of bank it is. A table of
-# word vectors has one vector for *bank*, whatever the sentence. **How can a word receive what concerns it from the
-# other words of its sentence, and little of the rest?**
+# word vectors has one vector for *bank*, whatever the sentence. **How can a word receive more from the words that
+# concern it than from the others?**
 #
 # In a transformer such as GPT-2, only self-attention passes information from one word to another. Its simplest form
 # replaces a word's vector with a weighted average of all vectors in the sentence, and dot products choose the weights.
@@ -24,7 +24,7 @@
 # | **You will build** | self-attention in its simplest form: two matrix products with a softmax between them; one exercise is optional |
 # | **You need** | matrices, gradients, and enough PyTorch to read `x @ y` and `loss.backward()` |
 # | **It takes** | about 80 minutes: six exercises, 21 points, and two predictions |
-# | **It computes** | a few seconds per cell on a laptop; training your model takes about twenty (you may stop it early) |
+# | **It computes** | a few seconds per cell on a laptop; training your model takes about twenty seconds (you may stop it early) |
 #
 # In every lesson b is the number of sentences in a batch, t the number of positions (here, words) in a sentence,
 # and e the width of a vector ([all letters](../../site/notation.md)). [The page for
@@ -45,11 +45,11 @@ from helpers.lesson import start
 check = start("01_dot_product_attention")
 
 # %% [markdown]
-# ## With equal weights, every word receives nearly the same
+# ## With equal weights, all nouns receive nearly the same
 #
 # *The piano and the violin played with the guitar while we ate bread and soup with cheese*: one sentence, two topics.
 # In an average with equal weights, all six nouns receive nearly the same from the other words. With weights from dot
-# products, what *violin* receives is closer to *music*, and what *bread* receives to *food*.
+# products, *violin* receives more that is similar to *music*, and *bread* more that is similar to *food*.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Two scatter plots of what six nouns receive from the other words: similarity to music across, similarity to food up. Left, equal weights: all six points are close together near the diagonal, five of them a little on the other topic's side. Right, weights from dot products: piano, violin and guitar are below the diagonal, on the side of music; bread, soup and cheese above it, on the side of food."}}
 def from_others(weights, x):
@@ -480,18 +480,18 @@ print(f"weight that a noun keeps for itself, on average: {sum(kept) / len(kept):
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** As in the first figure, for six nouns in each of 66 sentences. Across is now the noun's own topic;
-# its own side is below the diagonal. We wrote twelve clauses, each with three related nouns.
+# **How to read it.** As in the first figure, for six nouns in each of 66 sentences. The noun's own topic is across
+# now, the other one up, so the own side is below the diagonal. We wrote twelve clauses, each with three related nouns.
 #
 # </div>
 #
-# **With dot products, nine nouns in ten receive more of their own topic than of the other; with equal weights, one in
-# four.** (With the noun itself included, equal weights would make the same average for all nouns, right for half.) In
-# 384 of 396 cases the largest weight, after the noun's own, goes to a noun of its topic.
+# **In 384 of 396 cases the largest weight, after the noun's own, goes to a noun of its topic**; chance would be two in
+# five, since two of the five other nouns are. So nine nouns in ten receive what is more similar to their own topic.
+# With equal weights it is one in four: each noun misses itself, so the other topic has one noun more.
 #
-# The choice has a price: about two thirds of the weight stays on the word, and longer vectors choose more sharply but
-# keep more. And in phrases with one topic there is little to choose: for *apple*, half of the weight on itself and the
-# rest shared equally does as well ([Measured further](../../site/further.md#lesson-1)).
+# The choice has a price: about two thirds of the weight stays on the word. And the similarity to the other topic hardly
+# falls: the own topic is added, the rest is not removed. ([Measured further](../../site/further.md#lesson-1) has longer
+# vectors, and phrases with one topic, where there is little to choose.)
 
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
@@ -500,7 +500,7 @@ print(f"weight that a noun keeps for itself, on average: {sum(kept) / len(kept):
 # sentence *the boat could not reach the bank because it was too muddy*: which word looks at which? (A word *looks at*
 # those that it gives weight.)
 
-# %% mystnb={"image": {"alt": "Heat map of twelve words, the boat could not reach the bank because it was too muddy, against themselves. The diagonal is darkest, near 0.4. The two words the give each other as much weight as themselves, and it and was give them some. All other cells are nearly white."}}
+# %% mystnb={"image": {"alt": "Heat map of twelve words, the boat could not reach the bank because it was too muddy, against themselves. The diagonal is darkest, near 0.4 but for the two words the, which give each other as much weight as themselves. It and was give them some. All other cells are white or nearly so."}}
 from helpers.data import sentence as shared
 
 x_shared = shared.word_vectors().unsqueeze(0).to(device())    # (1, t, e)
@@ -838,7 +838,7 @@ print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all
 
 # %% [markdown]
 # **They predict ratings that were not used in training:** the error is 0.22 there, against 1.46 for always predicting
-# 0. (They also [recover both features](../../site/further.md#lesson-1).)
+# 0. ([Measured further](../../site/further.md#lesson-1) looks for the two features in them.)
 #
 # This is **matrix factorisation**: give every object a vector, let dot products be the scores, and learn the vectors
 # from known scores. The manual's word vectors come from factorising a matrix, too: how much more often two words occur
@@ -847,11 +847,11 @@ print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all
 # %% [markdown]
 # ## What you can do now
 #
-# **How can a word receive what concerns it, and little of the rest?** By a weighted average whose weights it chooses
-# with its own dot products. It receives most from similar words, whether or not those are the ones that it needs.
+# **How can a word receive more from the words that concern it?** By a weighted average whose weights come from dot
+# products. After itself, similar words weigh most, whether or not those are the ones that it needs.
 #
-# - **Where similar words helped, dot products chose well**: in our sentences with two topics, nine nouns in ten
-#   received more of their own topic than of the other; with equal weights, one in four.
+# - **Where similar words helped, dot products chose well**: in our sentences with two topics, the largest
+#   weight after a noun's own went to a noun of its topic in 384 of 396 cases.
 # - **Where they do not help, it fails.** *It* hardly looked at *bank*, nor *bank* at *muddy*. In lesson 2 each word
 #   gets a separate vector that says what it looks for.
 # - **Order does not count, and there are no parameters.** [Lesson 6](../06_positions/06_positions.ipynb) adds
