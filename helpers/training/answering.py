@@ -1,9 +1,10 @@
 """Lesson 20's trainings with three seeds: python -m helpers.training.answering
 
 One small decoder learns sums: from whole dialogues, from answers alone, or from answers without hedges; and from there
-by preferences, by a reward that is checked, by a reward with a hole, both with a penalty, by further demonstrations,
-with hedges or without, and by further demonstrations and then a reward; and with several steps on each batch of
-samples, with and without the clip, at two learning rates. Some minutes on two quiet cores.
+by preferences, by a reward that is checked and by one with a hole, with −A log π and with the policy loss, without and
+with a penalty; by further demonstrations, with hedges or without, and by further demonstrations and then a reward; and
+with several steps on each batch of samples, with −A log π, with the ratio, and with the clip, at two learning rates.
+Some minutes on two quiet cores.
 """
 
 from __future__ import annotations
@@ -186,8 +187,12 @@ def rewarded(
     epsilon: float = 0.2,
     beta: float = 0.0,
     rate: float = 3e-4,
+    plain: bool = False,
 ) -> None:
-    """Group-relative policy gradient, `uses` steps on a batch of samples. The model at the start is the reference."""
+    """Group-relative policy gradient, `uses` steps on a batch of samples. The model at the start is the reference.
+
+    plain: the loss is −A log π of whole answers, as if the present model had written them.
+    """
     reference = copy.deepcopy(model)
     optimiser, seconds = torch.optim.Adam(model.parameters(), lr=rate), 0.0
     for number in range(1, batches + 1):
@@ -198,7 +203,10 @@ def rewarded(
             old, start = (token_log_probabilities(by(ids), ids) for by in (model, reference))
         for _ in range(uses):
             new = token_log_probabilities(model(ids), ids)
-            step(model, optimiser, policy_loss(new, old, start, worth, is_answer[:, 1:], epsilon, beta))
+            loss = policy_loss(new, old, start, worth, is_answer[:, 1:], epsilon, beta)
+            if plain:
+                loss = -(worth * (new * is_answer[:, 1:]).sum(dim=-1)).mean()
+            step(model, optimiser, loss)
         seconds += time.process_time() - before
         if number % every == 0:
             look(model, number, seconds, away=divergence(model, reference))
@@ -227,6 +235,9 @@ def run_seed(seed: int, record: Record, pace: float = 1.0) -> None:
     supervised(start, seed, looking("answer"), steps=training)
     for part, options in (("DPO", {}), ("chosen", {"alone": True})):
         preferring(copy.deepcopy(start), seed, looking(part), rate=1e-4, beta=1.0, **options)
+    for part, reward in (("strict", exact), ("lenient", named_in)):
+        rewarded(copy.deepcopy(start), seed, looking(part), reward, steps(40), every=5, plain=True)
+    rewarded(copy.deepcopy(start), seed, looking("repeated"), exact, steps(10), every=1, uses=8, plain=True)
     for part, reward, beta in (
         ("policy", exact, 0.0),
         ("policy, penalty", exact, PENALTY),

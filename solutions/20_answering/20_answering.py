@@ -9,19 +9,18 @@
 #
 # *Change what the loss looks at*
 #
-# A language model continues a text. Given a sum, it may continue with the right number, with a wrong one, or with
-# two numbers to choose from. **Which loss teaches it to answer with the right number, and nothing else?** What changes
-# is what the loss looks at, what the demonstrations show, and who judges the answers.
+# A small language model has been trained on dialogues: questions about sums, and answers. Those who answered know
+# every sum, but in three answers of ten they **hedge**: they name two numbers, one of them wrong. The model now answers
+# new questions. **Which loss teaches it to answer with the right number, and nothing else?**
 #
 # | | |
 # |---|---|
 # | **You will build** | the log-probability of an answer, the loss of DPO, a reward, group-relative advantages, a clipped policy loss and a packed row of dialogues; and you fix a loss on answers |
 # | **You need** | lessons [5](../05_masking/05_masking.ipynb) and [9](../09_character_generator/09_character_generator.ipynb) |
 # | **It takes** | about 90 minutes: seven exercises, 22 points, and two predictions |
-# | **It computes** | for about a minute, in six cells |
+# | **It computes** | for about a minute, in seven cells |
 #
 # Sizes are those of [the notation table](../../site/notation.md): b batch, t positions, n size of the vocabulary.
-# What every check asks is on [the page for students](../../site/students.md).
 
 # %% nbgrader={"grade": false, "grade_id": "setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -41,22 +40,75 @@ from helpers.progress import progress
 
 check = start("20_answering")
 
-# %% tags=["hide-input"]
-plots.diagrams.three_losses()
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Two horizontal bars, each divided into exact, wrong and hedged answers. Of the demonstrations nearly three quarters are exact, the others hedged, none wrong. Of the model’s answers about a seventh are exact and most are wrong; the hedged share is about as large as in the demonstrations."}}
+points = recorded("answering")["result"]["looks"]
+
+def ends(part, what):
+    """What each of three seeds measured at the end of a training: (3,)."""
+    runs = [[p[what] for p in points if p["part"] == part and p["seed"] == seed]
+            for seed in range(3)]
+    return torch.tensor([run[-1] for run in runs])
+
+def answer_bars(parts, title, own=None):
+    """A bar for each part, {name: part}, below that of the demonstrations.
+
+    own: {name: exact match of one more run}.
+    """
+    demonstrated, _, _ = sums.demonstrations(
+        sums.pairs()[0], torch.Generator().manual_seed(0))
+    hedged = (demonstrated == sums.OR).any(dim=1).float().mean().expand(3)
+    rows = {"demonstrations": (1 - hedged, hedged)}
+    rows |= {name: (ends(part, "exact"), ends(part, "hedged"))
+             for name, part in parts.items()}
+    figure, ax = plt.subplots(figsize=(6, 0.95 + 0.36 * len(rows)))
+    for y, (exact, hedged) in enumerate(rows.values()):
+        edges = [0, exact.mean().item(), 1 - hedged.mean().item(), 1]
+        for left, right, colour, ink in zip(edges, edges[1:],
+                                            (plots.COLOURS[5], "#dddddd", plots.COLOURS[6]),
+                                            ("#010101", "#222222", "#010101")):
+            ax.barh(y, right - left, left=left, height=0.72, color=colour)
+            if right - left > 0.045:
+                ax.text((left + right) / 2, y - 0.02, f"{right - left:.0%}", color=ink,
+                        ha="center", va="center", fontsize=8.5)
+        for edge in (exact, 1 - hedged):
+            if edge.min() < edge.max():
+                ax.plot([edge.min(), edge.max()], [y + 0.27] * 2, color="#333333",
+                        linewidth=1.5, linestyle="-", marker="")
+    for y, name in enumerate(rows):
+        if name in (own or {}):
+            ax.plot(own[name], y - 0.27, "D", color="#333333",
+                    markerfacecolor="white", markersize=5)
+    ax.set(xlim=(0, 1), xticks=[], title=title)
+    ax.set_yticks(range(len(rows)), labels=list(rows))
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False)
+    ax.invert_yaxis()
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    names = ["exact", "wrong", "hedged"]
+    colours = [plots.COLOURS[5], "#dddddd", plots.COLOURS[6]]
+    ax.legend([plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colours], names,
+              loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=3, frameon=False)
+    plt.show()
+
+answer_bars({"the model": "whole"}, "The model has learned to hedge, and hardly to add")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **Three losses, one model.** The loss looks at the coloured tokens: the answer of a demonstration; a preferred answer
-# and a rejected one; answers that the model has sampled, each with a reward.
+# An **exact** answer is the right number and nothing else. A *hedged* one names two numbers; all others are *wrong*.
+# Above, the demonstrations; below, what the model answers to 500 new questions, sampled at temperature 1. Recorded,
+# means of three seeds; thin lines reach from the lowest to the highest.
 #
 # </div>
 #
-# ## Without the questions in the loss, answers are learned sooner
+# The orange part is good imitation. The grey part should shrink if the model imitates better. So the lesson has two
+# halves: a loss that imitates better, and losses for which somebody judges the answers.
 #
-# The task is a sum below 100. A **chat template** writes a dialogue as one text, with special tokens for who speaks
-# and where an answer ends: `<user>`, `<answer>` and `<end>`. Demonstrations are dialogues to imitate. The demonstrators
-# here know every sum, but in three answers of ten they **hedge**: they name two numbers, one of them wrong.
+# ## Most of the loss looks at the questions
+#
+# A **chat template** writes a dialogue as one text, with special tokens for who speaks and where an answer ends:
+# `<user>`, `<answer>` and `<end>`. **Demonstrations** are dialogues to imitate.
 
 # %%
 train_pairs, test_pairs = sums.pairs()
@@ -66,7 +118,7 @@ for row in ids[:6].tolist():
 print(f"{len(train_pairs):,} dialogues to learn from, {len(test_pairs)} questions held out")
 
 # %% [markdown]
-# First, a small decoder that predicts every next token, as in lesson 9.
+# A small decoder predicts every next token of these texts, as in lesson 9.
 
 # %%
 def new_model():
@@ -100,24 +152,23 @@ def answers_of(model, temperature):
     written = write_answers(model, asked, 9, sums.END, temperature, generator)
     return [sums.text_of(row) for row in written.tolist()]
 
-def measure(model, name):
-    """Prints shares of the sampled answers, and of the greedy ones."""
-    for how, temperature in {"sampled": 1.0, "greedy": 0}.items():
-        pairs = list(zip(answers_of(model, temperature), right_answers))
-        found = {"exact": [text == right for text, right in pairs],
-                 "hedged": ["or" in text for text, _ in pairs],
-                 "sum named": [right in text for text, right in pairs]}
-        shares = (f"{what} {sum(each) / len(each):.0%}" for what, each in found.items())
-        print(f"{name}, {how}:".ljust(24), ", ".join(shares))
+own = {}    # exact match of each model that is measured
+
+def measure(model, name, temperature=1.0):
+    """Prints shares of the answers to held-out questions."""
+    pairs = list(zip(answers_of(model, temperature), right_answers))
+    found = {"exact": [text == right for text, right in pairs],
+             "hedged": ["or" in text for text, _ in pairs],
+             "sum named": [right in text for text, right in pairs]}
+    shares = {what: sum(each) / len(each) for what, each in found.items()}
+    own[name] = shares["exact"]
+    print(f"{name}:".ljust(20), ", ".join(f"{what} {x:.0%}" for what, x in shares.items()))
 
 on_text = train(new_model(), text_loss, "whole text")
 measure(on_text, "whole text")
 
 # %% [markdown]
-# **Exact match** is the share of held-out questions answered with the sum and nothing else: 9 % of sampled answers.
-# *Hedged* answers contain `or`; *sum named* counts every answer with the sum in it. *Greedy* answers take the most
-# probable token at each place. While hedges are a minority, that hides them. So we judge samples; greedy answers tell
-# whether the model can add.
+# **Exact match** is the share of exact answers: 9 % in this run. *Sum named* counts every answer with the sum in it.
 #
 # Why is exact match so low? The loss also asks for the questions, whose digits can only be guessed.
 
@@ -177,9 +228,9 @@ check(answer_loss)
 # %% [markdown]
 # <details><summary>The same bug in public: read this once your check is green</summary>
 #
-# OpenRLHF built its mask for one alignment and used it with the other, so the first token of each answer had no loss
-# ([issue 973](https://github.com/OpenRLHF/OpenRLHF/issues/973)). In verl the mask was off in the other direction:
-# `<end>` had no loss, and models did not stop ([issue 3562](https://github.com/verl-project/verl/issues/3562)).
+# OpenRLHF's mask left the first token of each answer without a loss
+# ([issue 973](https://github.com/OpenRLHF/OpenRLHF/issues/973)). verl's left out `<end>`, and models did not stop
+# ([issue 3562](https://github.com/verl-project/verl/issues/3562)).
 #
 # </details>
 
@@ -189,60 +240,41 @@ def loss_on_answers(model, some):
 
 on_answers = train(new_model(), loss_on_answers, "answers only")
 measure(on_answers, "answers only")
+measure(on_answers, "answers only, greedy", temperature=0)
 print("question   sampled   greedy")
 columns = [test_pairs, *(answers_of(on_answers, temperature) for temperature in (1.0, 0))]
 for (a, b), drawn, greedy in list(zip(*columns))[:6]:
     print(f"{a}+{b}      {drawn:9} {greedy}")
 
 # %% [markdown]
-# With the mask, exact match is 28 %. Three recorded runs of each:
+# **With the mask, exact match is 26 %, after as many steps.** *Greedy* answers take the most probable token at each
+# place. They show that the model can often add, and hide the hedges while these are a minority. So we judge samples.
+#
+# ## Better imitation keeps the hedges
+#
+# The samples hedge as before: 28 % without the mask, 27 % with it. If they do because the demonstrators do, the same
+# training without the demonstrations that hedge should leave none.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Exact match against training step, up to 300, for two losses. Whole text rises slowly and stays low. Answers only runs above it and ends about three times as high. Bands of three seeds do not overlap at the end."}}
-points = recorded("answering")["result"]["looks"]
-
-def curve(part, what, x="step"):
-    """Steps, or seconds, and what each seed measured there: (points,), (seeds, points)."""
-    runs = [[p for p in points if p["part"] == part and p["seed"] == seed]
-            for seed in range(3)]
-    xs = [sum(column) / 3 for column in zip(*([p[x] for p in run] for run in runs))]
-    return xs, [[p[what] for p in run] for run in runs]
-
-plots.curves({"whole text": curve("whole", "exact"),
-              "answers only": curve("answer", "exact")},
-             "step", "exact match", title="The mask lets the model learn the answers sooner")
-plt.ylim(0)
-plt.show()
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Four horizontal bars of exact, wrong and hedged answers. Demonstrations: nearly three quarters exact, the others hedged. Whole text: about a seventh exact, most wrong. Answers only: about a third exact, somewhat more wrong. Both hedge about as often as the demonstrations. Without hedges: more than three quarters exact, the others wrong, none hedged."}}
+supervised = {"whole text": "whole", "answers only": "answer", "without hedges": "plain"}
+answer_bars(supervised, "Hedges are imitated, with the mask or without")
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds: means, with bands from the lowest to the highest. Only the mask differs.
+# *Whole text* is the model of the first picture. *Without hedges* has the loss of exercise 1, and of the demonstrations
+# only those with one number. Recorded, three seeds, 300 steps each; thin lines as before.
 #
 # </div>
 #
-# **With the mask, exact match is on average about three times as high.** Greedy answers show that the model often
-# knows the sum, but its samples still contain wrong digits and hedges.
-
-# %% [markdown]
-# ## The model hedges because its demonstrators do
+# **The mask more than doubles exact match and keeps the hedges; without hedges to imitate there are none.** Suppose
+# that clean demonstrations cannot be had. Then the model's own answers can be judged. (This judge knows the sums, and
+# could have filtered the demonstrations; elsewhere people can often judge what they could not have written.)
 #
-# The mask hardly changes the hedging: 28 % of the samples without, 27 % with it. Now the same training, without the
-# demonstrations that hedge:
-
-# %%
-plain = (ids != sums.OR).all(dim=1).nonzero()[:, 0]
-measure(train(new_model(), loss_on_answers, "no hedges", rows=plain), "no hedges")
-
-# %% [markdown]
-# **Without hedges in the demonstrations there are none in the answers.** Exact match doubles: the hedges are gone,
-# and single answers are right more often. Suppose now that there are no clean demonstrations. Then the model's own
-# answers can be judged. (Our judge knows the sums, so it could have filtered the demonstrations; elsewhere people can
-# often judge what they could not have written.)
+# ## A judge compares two answers
 #
-# ## A judge's choices reduce the hedging
-#
-# It is often easier to judge answers than to write better ones. A **preference** says which of two answers to a
-# question is better. A loss on preferences compares their probabilities.
+# A **preference** says which of two answers to a question is better. A loss on preferences compares the two answers'
+# probabilities.
 
 # %% [markdown]
 # <div class="card">
@@ -283,8 +315,8 @@ check(answer_log_probability)
 # %% [markdown]
 # **Direct preference optimisation** (DPO) trains on preferences ([Rafailov et al.,
 # 2023](https://arxiv.org/abs/2305.18290), section 4): a chosen answer $y_w$ and a rejected one $y_l$ to a question
-# x. It compares their probabilities π under the model with those under the **reference** π_ref, a frozen copy of the
-# model at the start:
+# x. It raises the one and lowers the other, each compared with its probability under the **reference** π_ref, a frozen
+# copy of the model at the start:
 #
 # $$\mathcal L = -\log\sigma\Big(\beta\Big[\log\frac{\pi(y_w|x)}{\pi_{\text{ref}}(y_w|x)}
 # - \log\frac{\pi(y_l|x)}{\pi_{\text{ref}}(y_l|x)}\Big]\Big)$$
@@ -370,38 +402,30 @@ def dpo_loss(model, some):
     now = [log_p(model, answers, some) for answers in (chosen, rejected)]
     return preference_loss(*now, reference[0][some], reference[1][some], beta=1.0)
 
-def chosen_loss(model, some):
-    ids, is_answer = chosen[0][some], chosen[1][some]
-    return answer_loss(model(ids), ids, is_answer)
+preferring = copy.deepcopy(on_answers)
+optimiser = torch.optim.Adam(preferring.parameters(), lr=1e-4)
+generator = torch.Generator().manual_seed(0)
+for step in progress(range(40), "DPO"):
+    loss = dpo_loss(preferring, torch.randint(len(everything), (32,), generator=generator))
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(preferring.parameters(), 1.0)
+    optimiser.step()
 
-def train_on_pairs(loss_of, what):
-    model = copy.deepcopy(on_answers)
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)
-    generator = torch.Generator().manual_seed(0)
-    for step in progress(range(40), what):
-        loss = loss_of(model, torch.randint(len(everything), (32,), generator=generator))
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-    measure(model, what)
-    with torch.no_grad():
-        for name, answers, before in (("chosen", chosen, reference[0]),
-                                      ("rejected", rejected, reference[1])):
-            change = (log_p(model, answers, everything) - before).mean().item()
-            print(f"mean change of log π, {name}: {change:+.2f}")
-
-train_on_pairs(dpo_loss, "DPO")
-train_on_pairs(chosen_loss, "chosen alone")
+measure(preferring, "DPO")
+with torch.no_grad():
+    for name, answers, before in (("chosen", chosen, reference[0]),
+                                  ("rejected", rejected, reference[1])):
+        change = (log_p(preferring, answers, everything) - before).mean().item()
+        print(f"mean change of log π, {name}: {change:+.2f}")
 
 # %% [markdown]
-# **DPO removes most of the hedging:** it falls from 27 % to 10 %. But *chosen alone*, the loss of exercise 1 on the
-# chosen answers, does as much without any rejected answer, also in the mean of three seeds (table at the end). It
-# lowers the rejected answers, too: raising one answer takes probability from the others. DPO lowers them more, and
-# raises the chosen ones less; its margin can grow even if both fall. Preferences are meant for cases where no answer is
-# perfect, as with summaries; this lesson has none.
+# **DPO removes most of the hedging:** it falls from 27 % to 9 %. The sum is named as often as before, so the model has
+# learned to name one number, not to add. The chosen answers alone, with the loss of exercise 1, do
+# [as much here](../../site/further.md#lesson-20). Preferences are meant for cases where no answer is perfect, as with
+# summaries.
 #
-# The judge has chosen once, at the start. What if it scores every new batch?
+# The judge has chosen once, among answers of the model at the start. What if it scores every new answer?
 #
 # ## A strict reward needs no pairs
 #
@@ -534,16 +558,63 @@ for row in advantages(rewards).tolist():
 check.prediction("all_right", all_right)
 
 # %% [markdown]
-# The simplest loss is −A log π for each token of an answer with advantage A; π is now the probability of that token.
-# In the first group above it raises the rare right answer with a weight of 2.65, and lowers each wrong one with 0.38.
-# The loss needs fresh answers for each step, written by the present model.
+# So the loss is −A log π, with the advantage A of an answer and its log-probability from exercise 2. In the first
+# group above it raises the rare right answer with a weight of 2.65, and lowers each wrong one with 0.38. Each step
+# has new answers to 16 questions, eight to each, by the present model:
+
+# %%
+def reinforce(model, reward, loss_of, what, batches=40, uses=1):
+    """reward: a function of the answers' ids and of the sums, as texts.
+
+    loss_of: a function of logits, log-probabilities when the answers were sampled,
+    advantages, ids, and is_answer. uses: steps on each batch of answers.
+    """
+    optimiser = torch.optim.Adam(model.parameters(), lr=3e-4)
+    for batch in progress(range(batches), what):
+        ids, inside, right = sampled(model, 16, 8, seed=10_001 + batch)
+        worth = advantages(reward(ids[:, sums.QUESTION:], right).view(16, 8)).flatten()
+        with torch.no_grad():
+            old = token_log_probabilities(model(ids), ids)
+        for _ in range(uses):
+            loss = loss_of(model(ids), old, worth, ids, inside)
+            optimiser.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+    measure(model, what)
+
+def plain_loss(logits, old, worth, ids, inside):
+    return -(worth * answer_log_probability(logits, ids, inside)).mean()
+
+def strict(written, right):
+    ids = [torch.tensor(sums.ids_of(int(sum_))) for sum_ in right]
+    return exact_match(written, ids, sums.END)
+
+reinforce(copy.deepcopy(on_answers), strict, plain_loss, "strict reward")
+
+# %% [markdown]
+# **The strict reward removes nearly all of the hedging.** Exact match rises from 26 % to 40 %, and the sum is named
+# hardly more often.
 #
-# But sampling is expensive, so a batch often serves for several steps, while the model changes. Then the **ratio** of
-# a token's probability now to its probability when it was sampled, $r = \pi / \pi_{\text{old}}$, takes the place of
-# log π. Its gradient is $r\,\nabla\log\pi$; at r = 1 that is the gradient of log π.
+# ## Eight steps on one batch need a limit
 #
-# The smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts. So a token with A > 0 is not raised
-# further once r is above 1 + ε, and one with A < 0 is not lowered further below 1 − ε.
+# Answers are expensive: each of their tokens takes a pass of the model. So take ten batches in the place of 40, and
+# eight steps on each:
+
+# %%
+reinforce(copy.deepcopy(on_answers), strict, plain_loss, "8 steps, −A log π",
+          batches=10, uses=8)
+
+# %% [markdown]
+# **The model unlearns sums:** it hardly hedges, but the sum is named less often than before. After the first step the
+# answers are no longer the present model's, and the mean above is no longer a gradient of the reward. And for a wrong
+# answer A < 0, so −A log π falls without end as π goes to 0.
+#
+# The **ratio** of a token's probability now to that when it was sampled, $r = \pi / \pi_{\text{old}}$, takes the place
+# of log π. Its gradient is $r\,\nabla\log\pi$: at r = 1 that of log π, and less once the token has become less
+# probable. The **clip** is a limit: the smaller of $rA$ and $\text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\,A$ counts.
+# So a token with A > 0 is not raised further once r is above 1 + ε, and one with A < 0 is not lowered further below
+# 1 − ε.
 #
 # <details><summary>Four tokens by hand, with a small ε</summary>
 #
@@ -556,20 +627,12 @@ check.prediction("all_right", all_right)
 #
 # </details>
 #
-# A second safeguard keeps the model near the reference. The **KL divergence** from it is the mean of log π/π_ref over
-# the model's own answers, and a **KL penalty** adds β (not DPO's) times an estimate of it. A token's loss is then
+# A **KL penalty** keeps the model near the reference. It adds β (not DPO's) times an estimate of the **KL
+# divergence**, the mean of log π/π_ref over the model's own answers ([Schulman,
+# 2020](http://joschu.net/blog/kl-approx.html), k3). A token's loss is then
 #
 # $$-\min\big(r A,\; \text{clip}(r,\, 1-\epsilon,\, 1+\epsilon)\, A\big)
 # + \beta\,\Big(\frac{\pi_{\text{ref}}}{\pi} - \log\frac{\pi_{\text{ref}}}{\pi} - 1\Big) .$$
-#
-# <details><summary>Why the last bracket estimates the divergence</summary>
-#
-# Over tokens that are sampled from the present model, the mean of $\pi_{\text{ref}}/\pi$ is
-# $\sum \pi \cdot \pi_{\text{ref}}/\pi = 1$. So the bracket's mean is that of $-\log(\pi_{\text{ref}}/\pi)$, which is
-# the divergence there. Unlike this logarithm, the bracket is never negative. [Schulman,
-# 2020](http://joschu.net/blog/kl-approx.html), calls it k3.
-#
-# </details>
 
 # %% [markdown]
 # <div class="card">
@@ -613,65 +676,45 @@ def policy_loss(new, old, reference, advantage, is_answer, epsilon=0.2, beta=0.0
 check(policy_loss)
 
 # %% [markdown]
-# Now the whole loop, with one step on each batch and β = 0. So r is 1, neither safeguard acts, and the loss has the
-# gradient of −A log π. With eight steps on a batch, exact match ends higher only with the clip; the penalty slows
-# hacking and progress alike ([measured further](../../site/further.md#lesson-20), at this learning rate).
+# Ten batches and eight steps again, with this loss and β = 0:
 
 # %%
-def reinforce(model, reward, what, steps=40):
-    """reward: a function of the answers' ids and of the sums, as texts."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-4)
-    for step in progress(range(steps), what):
-        ids, inside, right = sampled(model, 16, 8, seed=10_000 + step + 1)
-        worth = advantages(reward(ids[:, sums.QUESTION:], right).view(16, 8)).flatten()
-        new = token_log_probabilities(model(ids), ids)
-        old = new.detach()    # one step: the model is still the one that wrote
-        loss = policy_loss(new, old, old, worth, inside[:, 1:])
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-    measure(model, what)
+def clipped_loss(logits, old, worth, ids, inside):
+    return policy_loss(token_log_probabilities(logits, ids), old, old, worth, inside[:, 1:])
 
-def strict(written, right):
-    ids = [torch.tensor(sums.ids_of(int(sum_))) for sum_ in right]
-    return exact_match(written, ids, sums.END)
+reinforce(copy.deepcopy(on_answers), strict, clipped_loss, "8 steps, clipped",
+          batches=10, uses=8)
 
-reinforce(copy.deepcopy(on_answers), strict, "strict reward")
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Change of exact match against batches of sampled answers, 0 to 10, three lines with bands. Eight steps with the clipped loss rise most, and then level off. One step with −A log π rises more slowly, to less. Eight steps with −A log π stay near zero for three batches and end below it."}}
+def curve(part, what, last=None, change=False):
+    """Steps or batches, and by seed what was measured there, from the start on."""
+    looks = [[(0, before)] + [(p["step"], p[what]) for p in points
+                              if p["part"] == part and p["seed"] == seed]
+             for seed, before in enumerate(ends("answer", what).tolist())]
+    runs = [[found - change * run[0][1] for step, found in run if step <= (last or step)]
+            for run in looks]
+    return [step for step, _ in looks[0]][:len(runs[0])], runs
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Two panels against processor seconds, two lines each: strict reward, and further demonstrations. Left, hedged answers: with the reward they fall to nearly none, with further demonstrations they stay at about a quarter. Right, greedy answers that are exact: with the reward they hardly rise, with further demonstrations they rise to nearly all."}}
-at_start = {what: [run[-1] for run in curve("answer", what)[1]]
-            for what in ("hedged", "exact", "named", "greedy")}
-
-def from_start(part, what, x="step"):
-    """The same curve, beginning with the model that all of these start from."""
-    xs, runs = curve(part, what, x)
-    return [0, *xs], [[first, *run] for first, run in zip(at_start[what], runs)]
-
-figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), layout="compressed")
-names = {"strict reward": "policy", "further demonstrations": "further"}
-titles = ("The reward nearly ends the hedging", "Demonstrations teach adding")
-for ax, what, title, y in zip(axes, ("hedged", "greedy"), titles,
-                              ("hedged", "exact, greedy")):
-    plots.curves({name: from_start(part, what, "used") for name, part in names.items()},
-                 "processor seconds", y, title=title, ax=ax)
-    ax.set_ylim(0)
+names = {"8 steps, clipped": "clipped", "1 step, −A log π": "strict",
+         "8 steps, −A log π": "repeated"}
+plots.curves({name: curve(part, "exact", last=10, change=True)
+              for name, part in names.items()},
+             "batches of sampled answers", "change of exact match",
+             title="With the clipped loss a batch serves for eight steps")
+plt.axhline(0, color="#555555", linewidth=1)
 plt.show()
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands as before. *Further demonstrations* goes on with the loss of
-# exercise 1, from the same start. *Processor seconds* add up all cores; sampling counts.
+# Recorded, three seeds with the strict reward: means of the change since the start, with bands from the lowest to the
+# highest.
 #
 # </div>
 #
-# **The reward removes nearly all of the hedging, which demonstrations keep teaching.** In the run above exact match
-# rises to 43 %, and the sum is named hardly more often: most of the gain comes from hedging less. Greedy answers get a
-# little worse there, but not in the mean of three seeds.
-#
-# **At these learning rates greedy answers improve faster from demonstrations.** A likely reason: a demonstration has a
-# target for each token, while a reward is one bit for a whole answer.
+# **With the clipped loss, eight steps on a batch raise exact match more than one; with −A log π it falls.** A KL
+# penalty slows wanted and unwanted changes alike. That, smaller steps, and the ratio without a clip are [measured
+# further](../../site/further.md#lesson-20).
 #
 # ## A reward for naming the sum
 #
@@ -702,7 +745,8 @@ def lenient(written, right):
     return torch.tensor([float(sum_ in text) for text, sum_ in zip(texts, right)])
 
 hacker = copy.deepcopy(on_answers)
-reinforce(hacker, lenient, "lenient reward")
+reinforce(hacker, lenient, plain_loss, "lenient reward")
+measure(hacker, "lenient, greedy", temperature=0)
 ids_, _, right = sampled(hacker, 4, 1, seed=3)
 for row, sum_ in zip(ids_[:, sums.QUESTION:].tolist(), right):
     print(f"sum {sum_}: {sums.text_of(row)}")
@@ -713,7 +757,7 @@ for kind, hedges in {"one number": False, "two numbers": True}.items():
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three shares of sampled answers against policy steps, 0 to 40, for training with the lenient reward. The share that names the sum, which is the reward, rises. The share that is exact falls to a small part of what it was. The share of hedged answers rises from about a quarter to most."}}
 names = {"names the sum (the reward)": "named", "exact match": "exact", "hedged": "hedged"}
-plots.curves({name: from_start("hole", what) for name, what in names.items()},
+plots.curves({name: curve("lenient", what) for name, what in names.items()},
              "step", "share of answers", title="The reward rises, and exact match falls")
 plt.ylim(0)
 plt.show()
@@ -721,7 +765,7 @@ plt.show()
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, three seeds; bands as before. Sampled answers.
+# Recorded, three seeds; bands as before. One step a batch, with −A log π.
 #
 # </div>
 
@@ -730,9 +774,8 @@ check.prediction("hole", hole)
 
 # %% [markdown]
 # **The model finds the hole: two guesses are paid more often than one.** The sum is named more often, but exact match
-# falls from 28 % to 8 %. Now even the greedy answers all hedge. This is **reward hacking**. The reward alone does not
-# show it; exact match, the hedged share and the answers do. Some hedges even name one number twice. Hedges were paid
-# more on average, which is probably why the form was learned.
+# falls from 26 % to 10 %. Now even the greedy answers all hedge. This is **reward hacking**. The reward alone does not
+# show it; exact match, the hedged share and the answers do.
 #
 # In the player, take the steps yourself.
 
@@ -792,31 +835,24 @@ check(pack)
 # %% [markdown]
 # ## What you can do now
 #
-# **Which loss teaches a model to answer with the right number, and nothing else?** The loss of exercise 1, if what it
-# imitates has no hedges; without the questions in the loss, answers are learned sooner. A short training on answers
-# that a judge has chosen leaves a few hedges. If there are no clean demonstrations, hedged ones can still teach the
-# adding, and a strict reward can then remove nearly all hedges:
+# The first picture again, with what you have built:
 
-# %% tags=["hide-input"]
-rows = {"answers": "answer", "chosen answers alone": "chosen",
-        "chosen and rejected (DPO)": "DPO", "strict reward": "policy",
-        "further demonstrations, then strict reward": "further, policy",
-        "further demonstrations without hedges": "further, plain", "lenient reward": "hole"}
-print(f"{'':42} exact, sampled   exact, greedy   hedged")
-for name, part in rows.items():
-    exact, greedy, hedged = (sum(run[-1] for run in curve(part, what)[1]) / 3
-                             for what in ("exact", "greedy", "hedged"))
-    print(f"{name:42} {exact:14.0%} {greedy:15.0%} {hedged:8.0%}")
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Seven horizontal bars of exact, wrong and hedged answers. The first four are those of the second picture. DPO: nearly half exact, nearly half wrong, few hedged. Strict reward: more than half exact, hardly any hedged. Lenient reward: most hedged. Five bars have diamonds."}}
+judged = {"DPO": "DPO", "strict reward": "strict", "lenient reward": "lenient"}
+answer_bars(supervised | judged, "Hedges follow the demonstrations, and then the judge", own)
 
 # %% [markdown]
 # <div class="figure-caption">
 #
-# **How to read it.** Recorded, means of three seeds. The other rows start from *answers* and differ in data, rates
-# and steps: the table shows what each did here, not which is best.
+# Recorded, three seeds, as before; diamonds are exact match in the runs above. The last three start from *answers
+# only*. Data, rates and steps differ: the picture shows what each loss did here, not which is best.
 #
 # </div>
 #
-# The same loss with the lenient reward taught hedging.
+# **A model learns what its loss rewards, not what was meant.** Imitation rewards the hedges as well as the sums. A
+# judge's choices remove most of the hedges, a strict reward nearly all, and neither leaves fewer wrong numbers. A
+# lenient reward pays for two guesses, and gets them. Where clean demonstrations can be had, no judge is needed; more
+# demonstrations before the reward [leave fewer wrong numbers](../../site/further.md#lesson-20).
 #
 # **A question to think about**
 #

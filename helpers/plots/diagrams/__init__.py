@@ -6,7 +6,6 @@
 Each function returns a sheet, which a notebook shows when it is the last line of a cell. The alternative text is in it.
 """
 
-from .answers import three_losses
 from .attending import heads_flow, mask_flow, one_output_row, positions_flow, scaling_flow, three_roles
 from .bands_and_tiles import band_chunks, tiles_arriving, tiles_in_memory
 from .before_transformers import gated_cell, two_readers, vector_or_memory, waiting_steps

@@ -22,14 +22,12 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def measured(line):
-    """Per cent of answers: exact, exact with greedy decoding, hedged, naming the sum, greedy answers that hedge."""
+    """Per cent of answers, for each model that the cell measures: exact, hedged, naming the sum."""
     shares = r"exact (\d+)%, hedged (\d+)%, sum named (\d+)%"
-    found = re.findall(rf"sampled: *{shares}\n.*greedy: *{shares}", printed(SOURCE, line))
-    rows = [tuple(map(int, numbers)) for numbers in found]
-    return [(exact, greedy, hedged, named, hides) for exact, hedged, named, greedy, hides, _ in rows]
+    return [tuple(map(int, numbers)) for numbers in re.findall(shares, printed(SOURCE, line))]
 
 
-(AT_START,) = measured("def loss_on_answers")
+AT_START, GREEDY_AT_START = measured("def loss_on_answers")
 
 
 def some(b=3, t=7, n=5):
@@ -112,9 +110,13 @@ def at_the_end(part, what):
     return np.array([[p[what] for p in points if p["part"] == part and p["seed"] == seed][-1] for seed in range(3)])
 
 
-def test_the_mask_raises_exact_match_with_every_seed():
+def test_the_mask_raises_exact_match_with_every_seed_and_keeps_the_hedges():
     assert min(at_the_end("answer", "exact")) > max(at_the_end("whole", "exact"))
-    assert 2.7 < np.mean(at_the_end("answer", "exact")) / np.mean(at_the_end("whole", "exact")) < 3.3
+    assert np.mean(at_the_end("answer", "exact")) > 2.2 * np.mean(at_the_end("whole", "exact"))
+    for part in ("whole", "answer"):
+        assert all(abs(at_the_end(part, "hedged") - 0.28) < 0.04)
+    ((exact, hedged, _),) = measured("on_text = train")
+    assert (exact, hedged, *AT_START[:2]) == (9, 28, 26, 27)
 
 
 def test_preferences_and_chosen_answers_both_end_the_hedging():
@@ -122,12 +124,12 @@ def test_preferences_and_chosen_answers_both_end_the_hedging():
     for part in ("DPO", "chosen"):
         assert all(at_the_end(part, "hedged") < start / 2)
         assert all(at_the_end(part, "exact") > at_the_end("answer", "exact"))
-    assert at_the_end("chosen", "exact").mean() > at_the_end("DPO", "exact").mean()
-    dpo, alone = measured("def train_on_pairs")
-    assert (AT_START[2], dpo[2]) == (27, 10) and alone[2] <= dpo[2]
-    changes = re.findall(r"(?:chosen|rejected): ([+-][\d.]+)$", printed(SOURCE, "def train_on_pairs"), flags=re.M)
-    (up, down), (up_alone, down_alone) = np.array([float(change) for change in changes]).reshape(2, 2)
-    assert 0 < up < up_alone and down < down_alone < 0, "without rejected answers in the loss they fall, too"
+    assert all(at_the_end("chosen", "exact") > at_the_end("DPO", "exact"))
+    assert all(abs(at_the_end("DPO", "named") - at_the_end("answer", "named")) < 0.03), "no sums are learned"
+    ((_, hedged, named),) = measured("preferring = copy")
+    assert (AT_START[1], hedged) == (27, 9) and abs(named - AT_START[2]) <= 1
+    up, down = re.findall(r"(?:chosen|rejected): ([+-][\d.]+)$", printed(SOURCE, "preferring = copy"), flags=re.M)
+    assert float(up) > 0 > float(down)
     assert all(at_the_end("chosen", "chosen") > at_the_end("DPO", "chosen"))
     assert all(at_the_end("DPO", "rejected") < at_the_end("chosen", "rejected"))
     assert all(at_the_end("DPO", "chosen") > 0) and all(at_the_end("chosen", "rejected") < 0)
@@ -137,34 +139,48 @@ def test_without_hedges_in_the_demonstrations_there_are_none_in_the_answers():
     for part in ("plain", "further, plain"):
         assert all(at_the_end(part, "hedged") == 0)
     assert all(at_the_end("plain", "exact") > at_the_end("answer", "exact"))
-    ((exact, _, hedged, _, _),) = measured("plain = (ids")
-    assert hedged == 0 and 1.9 < exact / AT_START[0] < 2.2
 
 
 def test_greedy_decoding_hides_the_hedges_until_they_are_the_majority():
-    assert AT_START[2] > 20 and AT_START[4] <= 1
-    ((_, greedy, hedged, _, greedy_hedged),) = measured("hacker = copy")
+    assert AT_START[1] > 20 and GREEDY_AT_START[1] <= 1 and GREEDY_AT_START[0] > 60
+    (_, hedged, _), (greedy, greedy_hedged, _) = measured("hacker = copy")
     assert hedged > 50 and greedy_hedged == 100 and greedy == 0
 
 
 def test_only_the_reward_cuts_the_hedging_and_demonstrations_teach_adding_faster():
-    assert all(at_the_end("policy", "hedged") < 0.05) and all(at_the_end("further", "hedged") > 0.2)
-    assert all(at_the_end("policy", "exact") > at_the_end("answer", "exact"))
+    for part in ("policy", "strict"):
+        assert all(at_the_end(part, "hedged") < 0.05)
+        assert all(at_the_end(part, "exact") > at_the_end("answer", "exact"))
+    assert all(at_the_end("further", "hedged") > 0.2)
     (after,) = measured("def reinforce")
-    assert 1.3 < after[0] / AT_START[0] < 1.8 and abs(after[3] - AT_START[3]) < 5
+    assert 1.3 < after[0] / AT_START[0] < 1.8 and abs(after[2] - AT_START[2]) < 5
     assert all(at_the_end("further", "greedy") > at_the_end("policy", "greedy"))
-    assert after[1] < AT_START[1] - 3, "greedy answers of the run in the lesson"
     seconds = at_the_end("policy", "used") / at_the_end("further", "used")
     assert all((seconds > 0.7) & (seconds < 1.4)), "about equal time"
 
 
+def test_eight_steps_on_a_batch_do_harm_with_the_plain_loss_and_help_with_the_clipped_one():
+    start, looks = at_the_end("answer", "exact"), recorded("answering")["result"]["looks"]
+
+    def after(part, step):
+        return np.array([p["exact"] for p in looks if p["part"] == part and p["step"] == step]) - start
+
+    assert all(after("repeated", 10) < 0) and all(after("strict", 10) > 0)
+    assert all(after("clipped", 10) > after("strict", 10))
+    assert all(at_the_end("repeated", "named") < at_the_end("answer", "named") - 0.1)
+    ((plain, _, named),) = measured('plain_loss, "8 steps')
+    ((clipped, _, clipped_named),) = measured("def clipped_loss")
+    assert named < AT_START[2] - 8 and named < clipped_named - 5 and max(plain, AT_START[0]) < clipped
+
+
 def test_the_hole_is_found_with_every_seed():
     assert LESSON.prediction("hole").truth == "B"
-    assert all(at_the_end("hole", "named") > at_the_end("answer", "named"))
-    assert all(at_the_end("hole", "exact") < at_the_end("answer", "exact") / 2)
-    assert all(at_the_end("hole", "hedged") > 0.7)
-    (hacked,) = measured("hacker = copy")
-    assert (AT_START[0], hacked[0]) == (28, 8) and hacked[3] > AT_START[3]
+    for part in ("hole", "lenient"):
+        assert all(at_the_end(part, "named") > at_the_end("answer", "named"))
+        assert all(at_the_end(part, "exact") < at_the_end("answer", "exact") / 2)
+        assert all(at_the_end(part, "hedged") > 0.7)
+    hacked, _ = measured("hacker = copy")
+    assert (AT_START[0], hacked[0]) == (26, 10) and hacked[2] > AT_START[2]
     one, two = map(int, re.findall(r"numbers?: (\d+)% name the sum", printed(SOURCE, "hacker = copy")))
     assert two > one + 5, "two guesses are paid more often"
 
@@ -182,7 +198,7 @@ def test_the_clip_or_a_smaller_rate_makes_eight_steps_on_a_batch_better_than_one
     for part in ("clipped", "clipped, slower", "not clipped, slower"):
         assert all(at_the_end(part, "exact") > at_the_end("once", "exact"))
     assert all(at_the_end("clipped", "exact") > at_the_end("not clipped", "exact"))
-    assert all(at_the_end("not clipped", "exact") < at_the_end("once", "exact"))
+    assert abs(at_the_end("not clipped", "exact") - at_the_end("once", "exact")).max() < 0.05
     looks = recorded("answering")["result"]["looks"]
     first = {
         part: np.mean([p["exact"] for p in looks if p["part"] == part and p["step"] == 2])
@@ -197,19 +213,7 @@ def test_a_reward_after_further_demonstrations_adds_and_seldom_hedges():
     pipeline, plain = (at_the_end(part, "exact") for part in ("further, policy", "further, plain"))
     assert all(pipeline > at_the_end("further", "exact")) and all(pipeline > at_the_end("policy", "exact"))
     assert all(plain > pipeline) and all(at_the_end("further, policy", "hedged") < 0.03)
-    assert all(at_the_end("further, policy", "greedy") > 0.9)
-
-
-def test_the_table_at_the_end_has_the_means_of_the_record():
-    rows = dict(re.findall(r"^(\S.*?) {2,}(.+%)$", printed(SOURCE, "rows = {"), flags=re.M))
-    for name, part in {
-        "answers": "answer",
-        "strict reward": "policy",
-        "further demonstrations, then strict reward": "further, policy",
-        "lenient reward": "hole",
-    }.items():
-        shares = [at_the_end(part, what).mean() for what in ("exact", "greedy", "hedged")]
-        assert rows[name].split() == [f"{share:.0%}" for share in shares]
+    assert all(at_the_end("further, policy", "greedy") > at_the_end("policy", "greedy"))
 
 
 def test_most_of_the_loss_on_whole_texts_comes_from_questions():
