@@ -286,8 +286,8 @@ plt.show()
 #
 # </div>
 #
-# **Every word gives its own vector the largest weight.** Of the rest, *loop* gives most to *terminates*. What if all
-# vectors were longer?
+# **Every word gives its own vector the largest weight**, since all have one length. Of the rest, *loop* gives most to
+# *terminates*. What if all vectors were longer?
 
 # %% [markdown]
 # <div class="card">
@@ -485,13 +485,13 @@ print(f"weight that a noun keeps for itself, on average: {sum(kept) / len(kept):
 #
 # </div>
 #
-# **In 384 of 396 cases the largest weight, after the noun's own, goes to a noun of its topic**; chance would be two in
-# five, since two of the five other nouns are. So nine nouns in ten receive what is more similar to their own topic.
-# With equal weights it is one in four: each noun misses itself, so the other topic has one noun more.
+# **In 384 of 396 cases the largest weight, after the noun's own, goes to a noun of its topic**, of all words in the
+# sentence. So what nine nouns in ten receive is more similar to their own topic. With equal weights it is one in four:
+# the noun itself is left out, so the other topic has one noun more. (The same vectors choose and judge.)
 #
-# The choice has a price: about two thirds of the weight stays on the word. And the similarity to the other topic hardly
-# falls: the own topic is added, the rest is not removed. ([Measured further](../../site/further.md#lesson-1) has longer
-# vectors, and phrases with one topic, where there is little to choose.)
+# The choice has a price: about two thirds of the weight stays on the word. And what it receives is as similar to the
+# other topic as before. ([Measured further](../../site/further.md#lesson-1) has longer vectors, and phrases with one
+# topic, where there is little to choose.)
 
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
@@ -848,7 +848,7 @@ print(f"on the unseen ratings: {unseen:.2f} (always predicting 0 would give {all
 # ## What you can do now
 #
 # **How can a word receive more from the words that concern it?** By a weighted average whose weights come from dot
-# products. After itself, similar words weigh most, whether or not those are the ones that it needs.
+# products. Among vectors of one length, similar words weigh most after the word itself, whether or not it needs them.
 #
 # - **Where similar words helped, dot products chose well**: in our sentences with two topics, the largest
 #   weight after a noun's own went to a noun of its topic in 384 of 396 cases.

@@ -534,9 +534,8 @@ draw_by_depth({"Norms keep the size in bounds": ("size", towers)})
 print(f"with norms: gradient of block 0 {gradient_by_depth(normed, x)[0]:.0f}")
 
 # %% [markdown]
-# **With norms, doubled matrices enlarge the vectors little more than PyTorch's weights do.** Without norms, a layer's
-# output grows with the sum that it reads, so each layer multiplies the sum. With norms it adds a vector of about the
-# same size each time.
+# **With norms, doubled matrices no longer make the vectors explode.** Without norms, a layer's output grows with the
+# sum that it reads, so each layer multiplies the sum. With norms it adds a vector of about the same size each time.
 #
 # ## A block is two layers, each with a shortcut and a norm
 #
@@ -1049,7 +1048,7 @@ for e, h in ((32, 4), (512, 8), (768, 12)):
 #   also keeps the positions apart.
 #
 # In your trained stack of three blocks (one seed), the shortcuts were worth most: without them the positions became
-# alike, as in the first picture. The norms were worth least.
+# alike, here by training. The norms were worth least.
 #
 # Next, a stack of your blocks learns to judge a review.
 #
