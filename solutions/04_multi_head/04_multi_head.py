@@ -574,8 +574,8 @@ check.prediction("one_head_reads", one_head_reads)
 # four. With ten times the steps, one head names both nearly always in one of two runs ([Measured
 # further](../../site/further.md#lesson-4)).
 #
-# Fixed rows are enough here because the giver is always the first word and the receiver the last. What do heads look
-# at in a real sentence?
+# Fixed rows are enough here, where the giver is always the first word and the receiver the last. What do heads look at
+# in a real sentence?
 
 # %% [markdown]
 # ## Three heads of a published model look at different words
