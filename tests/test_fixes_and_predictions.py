@@ -109,7 +109,7 @@ def test_the_cell_as_it_was_given_is_a_calm_state_and_earns_nothing_whatever_was
     for text in (given, commented, given.replace("\n\n", "\n\n\n")):
         given_facts = scan_cell(EXERCISE, text)
         found = judge(EXERCISE, run(EXERCISE, solution, "desk"), key, given_facts)  # even with the right numbers
-        assert (found.state, found.points, found.mistakes) == (AS_GIVEN, 0, ())
+        assert (found.state, found.points, found.slugs) == (AS_GIVEN, 0, ())
         assert "You have not changed the cell yet" in panel.as_text(found)
         assert "✗" not in panel.as_html(found) and "self.attend" not in panel.as_html(found)
     assert cell_of(given + "\nx = 1").digest != key.released
@@ -124,7 +124,7 @@ def test_the_bug_in_other_words_is_called_by_its_name_and_earns_nothing(key):
     ):
         assert text != given
         found = verdict(key, text)
-        assert (found.state, found.points, found.mistakes) == (WRONG, 0, ("unchanged",))
+        assert (found.state, found.points, found.slugs) == (WRONG, 0, ("unchanged",))
         assert not any(aspect.points for aspect in found.aspects)
 
 
