@@ -1,4 +1,4 @@
-"""One English sentence as a published model sees it: lessons 1 to 7 draw its attention map again and again.
+"""One English sentence as a published model sees it: lessons 1 to 6 draw its attention map again and again.
 
     from helpers.data.sentence import WORDS, block_weights, queries_keys_values, word_vectors
 

@@ -1,4 +1,4 @@
-"""The sentence that comes again in lessons 1 to 7: which word looks at which."""
+"""The sentence that comes again in lessons 1 to 6: which word looks at which."""
 
 from __future__ import annotations
 

@@ -187,11 +187,11 @@ def rewarded(
     epsilon: float = 0.2,
     beta: float = 0.0,
     rate: float = 3e-4,
-    plain: bool = False,
+    without_ratio: bool = False,
 ) -> None:
     """Group-relative policy gradient, `uses` steps on a batch of samples. The model at the start is the reference.
 
-    plain: the loss is −A log π of whole answers, as if the present model had written them.
+    without_ratio: the loss is −A log π of whole answers, as if the present model had written them.
     """
     reference = copy.deepcopy(model)
     optimiser, seconds = torch.optim.Adam(model.parameters(), lr=rate), 0.0
@@ -203,9 +203,10 @@ def rewarded(
             old, start = (token_log_probabilities(by(ids), ids) for by in (model, reference))
         for _ in range(uses):
             new = token_log_probabilities(model(ids), ids)
-            loss = policy_loss(new, old, start, worth, is_answer[:, 1:], epsilon, beta)
-            if plain:
+            if without_ratio:
                 loss = -(worth * (new * is_answer[:, 1:]).sum(dim=-1)).mean()
+            else:
+                loss = policy_loss(new, old, start, worth, is_answer[:, 1:], epsilon, beta)
             step(model, optimiser, loss)
         seconds += time.process_time() - before
         if number % every == 0:
@@ -236,8 +237,8 @@ def run_seed(seed: int, record: Record, pace: float = 1.0) -> None:
     for part, options in (("DPO", {}), ("chosen", {"alone": True})):
         preferring(copy.deepcopy(start), seed, looking(part), rate=1e-4, beta=1.0, **options)
     for part, reward in (("strict", exact), ("lenient", named_in)):
-        rewarded(copy.deepcopy(start), seed, looking(part), reward, steps(40), every=5, plain=True)
-    rewarded(copy.deepcopy(start), seed, looking("repeated"), exact, steps(10), every=1, uses=8, plain=True)
+        rewarded(copy.deepcopy(start), seed, looking(part), reward, steps(40), every=5, without_ratio=True)
+    rewarded(copy.deepcopy(start), seed, looking("repeated"), exact, steps(10), every=1, uses=8, without_ratio=True)
     for part, reward, beta in (
         ("policy", exact, 0.0),
         ("policy, penalty", exact, PENALTY),

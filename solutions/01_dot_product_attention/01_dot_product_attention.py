@@ -496,7 +496,7 @@ print(f"weight that a noun keeps for itself, on average: {sum(kept) / len(kept):
 # %% [markdown]
 # ## *It* hardly looks at *bank*, which it stands for
 #
-# Those nouns needed words that were similar to them. What if a word needs another kind? Lessons 1 to 7 all draw the
+# Those nouns needed words that were similar to them. What if a word needs another kind? Lessons 1 to 6 all draw the
 # sentence *the boat could not reach the bank because it was too muddy*: which word looks at which? (A word *looks at*
 # those that it gives weight.)
 

@@ -802,7 +802,7 @@ draw_by_depth({"Both orders keep positions apart": ("difference", stacks[1]),
 # carried up from below. With pre-norm the stream grows. With this growth taken away, pre-norm makes the positions
 # alike, too ([Measured further](../../site/further.md#lesson-7)).
 #
-# Deep post-norm stacks are harder to train, too: they need a **[warm-up](../../site/glossary.md#warm-up)**: a
+# Deep post-norm stacks are harder to train, too. They need a **[warm-up](../../site/glossary.md#warm-up)**: a
 # **[learning rate](../../site/glossary.md#learning-rate)** (how far a step goes) that starts near 0 ([Xiong et al.,
 # 2020](https://arxiv.org/abs/2002.04745)). GPT-2 and most models since use pre-norm, and so does your model.
 

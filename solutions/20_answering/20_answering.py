@@ -125,12 +125,12 @@ def new_model():
     torch.manual_seed(0)
     return CharTransformer(len(sums.WORDS), e=64, h=4, depth=2, t_max=16)
 
-def train(model, loss_of, what, rows=torch.arange(len(ids)), steps=300, rate=5e-3):
+def train(model, loss_of, what, steps=300, rate=5e-3):
     """loss_of: a function of the model and of which dialogues are in the batch, (b,)."""
     generator = torch.Generator().manual_seed(0)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
     for step in progress(range(steps), what):
-        loss = loss_of(model, rows[torch.randint(len(rows), (64,), generator=generator)])
+        loss = loss_of(model, torch.randint(len(ids), (64,), generator=generator))
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
