@@ -706,8 +706,11 @@ for name, batch in changed.items():
 # **Of the three, only *although* turns verdicts.** By the grammar it must turn all, and *yet* none; this run misses
 # one. With *but* hidden, the second half still decides. So the second half is the default, and *although* overrules it.
 # With two other seeds it turns fewer, but the most of the three ([Measured further](../../site/further.md#lesson-8)).
-# Your own review  Type a review between the quotes of `my_review`, and run both cells. `sorted(vocabulary)` lists the
-# words that the model knows.
+#
+# ## Your own review
+#
+# Type a review between the quotes of `my_review`, and run both cells. `sorted(vocabulary)` lists the words that the
+# model knows.
 
 # %%
 my_review = "The plot is dull, but the cast is not weak."
